@@ -100,7 +100,7 @@ struct msg_info {
 	unsigned max_fds;
 	size_t size;
 	size_t nfields;
-	const struct msg_field *fields;
+	const struct msg_field *(*fields)(void);
 };
 extern const struct msg_info msg_table[MSG_TYPE_COUNT];
 
