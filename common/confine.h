@@ -28,9 +28,10 @@ enum confine_default {
 };
 
 /*
- * Loads the filter for all threads (TSYNC). Other architectures (32-bit, x32)
- * are killed. Needs no_new_privs, which it sets. In sanitizer builds the
- * sanitizer's calls are added. 0 or -errno; an unknown name is -EINVAL.
+ * Loads the filter for all threads (TSYNC). Other entry points (32-bit, x32)
+ * are killed by CONFINE_KILL and get ENOSYS from CONFINE_DENY_LIST, which runs
+ * inherit (SPEC C11). Needs no_new_privs, which it sets. In sanitizer builds
+ * the sanitizer's calls are added. 0 or -errno; an unknown name is -EINVAL.
  */
 int confine_seccomp(enum confine_default, const struct confine_call *calls,
     size_t n);
