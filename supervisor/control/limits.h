@@ -11,18 +11,19 @@
 
 #define LIMIT_NONE UINT64_MAX	/* no limit: "x > limit" is never true */
 #define LIMIT_AUTO (UINT64_MAX - 1)	/* computed from the host */
+#define LIMIT_TEXT 32	/* buffer of a formatted value */
 
 /* Adjustable rows: LIMIT_EXECS ... index conf->limits[]. */
 enum limit_id {
-#define LIMIT_SET(id, word, unit, def, min, max, announced) LIMIT_##id,
-#include "limits.def"
+#define LIMIT_SET(id, word, unit, def, min, max, words, announced) LIMIT_##id,
+#include "supervisor/control/limits.def"
 	LIMIT_ROWS
 };
 
 /* Rows that are fixed: LIMIT_FIXED_CALLS ... */
 enum limit_fixed_value {
 #define LIMIT_FIXED(id, value, announced) LIMIT_FIXED_##id = (int)(value),
-#include "limits.def"
+#include "supervisor/control/limits.def"
 	LIMIT_FIXED_END_
 };
 
@@ -33,6 +34,13 @@ enum limit_unit {
 	LIMIT_MILLI	/* thousandths, e.g. 1.5 cpus is 1500 */
 };
 
+/* What may stand in place of a number. */
+enum limit_words {
+	LIMIT_NO_WORD,
+	LIMIT_MAY_NONE,
+	LIMIT_MAY_AUTO
+};
+
 struct limit_info {
 	const char *word;	/* in the configuration */
 	const char *announced;	/* field of hello's limits, or NULL */
@@ -40,6 +48,7 @@ struct limit_info {
 	uint64_t def;
 	uint64_t min;
 	uint64_t max;
+	enum limit_words words;
 };
 
 struct limit_fixed_info {
@@ -62,6 +71,9 @@ int limit_find(const char *word, bool *ret_later);
 int limit_parse(enum limit_id id, const char *text, uint64_t *ret_value);
 
 /* The shortest text that limit_parse() reads back to the same. */
-void limit_format(enum limit_id id, uint64_t value, char ret_text[32]);
+void limit_format(enum limit_id id, uint64_t value,
+    char ret_text[LIMIT_TEXT]);
+void limit_format_unit(enum limit_unit unit, uint64_t value,
+    char ret_text[LIMIT_TEXT]);
 
 #endif
