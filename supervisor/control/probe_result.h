@@ -9,36 +9,24 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "protocol/cause.h"
 #include "supervisor/control/backend.h"
 #include "supervisor/control/setting.h"
 
 #define PROBE_TEXT 384	/* notes, hints and details, cut at this size */
 
-/* The mechanisms of A16, in this order everywhere. */
-enum probe_mechanism {
-	PROBE_BUBBLEWRAP = 0,
-	PROBE_NAMESPACES,
-	PROBE_CGROUP,
-	PROBE_LANDLOCK,
-	PROBE_SECCOMP,
-	PROBE_GUARD_CREATE,
-	PROBE_GUARD_READ,
-	PROBE_GUARD_CONNECT,
-	PROBE_EGRESS_REFUSE,
-	PROBE_EGRESS_TRANSPARENT,
-	PROBE_USERNS_REFUSED,
-	PROBE_PROCSYS_READONLY,
-	PROBE_MECHANISMS
-};
+/* The mechanisms of A16 are enum probe_row of protocol/cause.h: PROBE_LANDLOCK
+ * and so on, in the order of A16 everywhere. */
+#define PROBE_MECHANISMS PROBE_ROW_COUNT
 
 /* "bubblewrap", "guard.create", ...; NULL beyond the last. */
-const char *probe_mechanism_name(enum probe_mechanism mechanism);
+const char *probe_mechanism_name(enum probe_row mechanism);
 /* The mechanism of a name, or -1. */
 int probe_mechanism_find(const char *name);
 
 /* A row as it was executed; a row not given counts as false. */
 struct probe_row_in {
-	enum probe_mechanism mechanism;
+	enum probe_row mechanism;
 	bool available;
 	const char *detail;	/* may be NULL */
 };
@@ -64,7 +52,7 @@ struct probe_input {
 	enum setting setting;
 };
 
-struct probe_row {
+struct probe_mechanism {
 	const char *name;	/* static */
 	bool available;
 	char detail[PROBE_TEXT];
@@ -82,7 +70,7 @@ struct probe_result {
 struct probe_report {
 	/* indexed by enum backend; `probe` sends microvm, native, none */
 	struct probe_result results[BACKENDS];
-	struct probe_row mechanisms[PROBE_MECHANISMS];
+	struct probe_mechanism mechanisms[PROBE_MECHANISMS];
 	enum backend recommendation;
 	bool wsl;
 	bool windows;

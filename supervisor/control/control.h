@@ -1,0 +1,132 @@
+/*
+ * stockade-control: owns the client socket, the sessions and what clients may
+ * see of them. Runs as its own user without capabilities, in an empty root,
+ * with Landlock and seccomp. Trusts the supervisor's messages; trusts nothing
+ * that a client sends. struct control is the one context; all of its parts are
+ * reachable from it.
+ */
+#ifndef SUPERVISOR_CONTROL_CONTROL_H
+#define SUPERVISOR_CONTROL_CONTROL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/utsname.h>
+
+#include "protocol/peer.h"
+#include "supervisor/control/probe_result.h"
+#include "supervisor/control/setting.h"
+
+struct caller;
+struct clients;
+struct conf;
+struct event_base;
+struct events;
+struct events_source;
+struct rpc_out;
+struct sessions;
+
+#define CONTROL_CONF_FD 4	/* the configuration's directory */
+
+/* States of the supervisor as a peer (protocol/peer.h). */
+enum control_state {
+	CONTROL_PROBING,	/* rows, restored runs; no client yet */
+	CONTROL_OPEN,		/* control_open has come */
+};
+
+/* The rows as they come, then the report (SPEC A1: made once). */
+struct control_probe {
+	bool seen[PROBE_MECHANISMS];
+	bool available[PROBE_MECHANISMS];
+	char detail[PROBE_MECHANISMS][257];
+	bool done;
+	struct probe_report report;	/* valid when done */
+};
+
+struct control {
+	struct event_base *base;
+	struct peer *supervisor;
+	int conf_dir;
+	const char *conf_name;
+	struct conf *conf;	/* never NULL after start; replaced by reload */
+	struct setting_choice setting;
+	struct utsname host;
+	struct control_probe probe;
+	struct events *events;
+	struct clients *clients;
+	struct sessions *sessions;
+	uint64_t generation;	/* of control_open; 0 before */
+	uint64_t started_ms;	/* control_clock_ms() */
+	uint64_t next_number;
+};
+
+/* Numbers for requests, connections and execs. Never repeated, not by a later
+ * process of this host's uptime either: they start at the time since boot. */
+uint64_t control_number(struct control *);
+
+uint64_t control_clock_ms(void);	/* monotonic, for time-outs */
+uint64_t control_time_ms(void);		/* since 1970, UTC, for people */
+
+/* dispatch.c: the table of what the supervisor may send. */
+extern const struct peer_ops control_peer_ops;
+
+/* confine.c: chroot, drop, Landlock (beneath the configuration's directory,
+ * read only), seccomp. Each ends the process when it fails. */
+void control_enter_root(void);
+void control_drop(void);
+void control_confine(int conf_dir);
+
+/* reload.c. Reads and checks the whole configuration, then swaps it (SPEC W10,
+ * Z10). 0: control->conf is new; *ret_before, which the caller frees, is the
+ * old one. -EINVAL: nothing changed, errors are in *errors. */
+struct conf_errors;
+int control_reload(struct control *, struct conf **ret_before,
+    struct conf_errors *errors);
+
+/* ------------------------------------------------ given by the session code */
+
+int sessions_new(struct control *, struct sessions **ret);
+void sessions_free(struct sessions *);
+
+/* Live sessions that `who` may see; NULL: all. */
+size_t sessions_count(struct control *, const struct caller *who);
+/* The event source of a session by its id; NULL when there is none that `who`
+ * may see (SPEC X7: no difference is told). */
+struct events_source *sessions_source(struct control *,
+    const struct caller *who, const char *session_id);
+/* The same by the supervisor's number of the sandbox. */
+struct events_source *sessions_source_of_sandbox(struct control *,
+    uint64_t sandbox);
+
+/* One map for each session into the open array: admin.sessions. has_uid,
+ * session_id (or NULL) and limit narrow it. */
+struct sessions_filter {
+	bool has_uid;
+	uint64_t uid;
+	const char *session_id;
+	size_t limit;
+};
+void sessions_put_rows(struct control *, const struct caller *who,
+    const struct sessions_filter *, struct rpc_out *);
+
+/* control_open has come: restored runs are complete, clients follow. */
+void sessions_open(struct control *);
+/* A client's connection is gone (SPEC K21). Calls of it that are in flight
+ * stay valid until they are answered. */
+void sessions_client_gone(struct control *, uint64_t client);
+/* control->conf was replaced; `before` is freed after this returns. */
+void sessions_conf_changed(struct control *, const struct conf *before);
+
+peer_fn sessions_on_lookup_answer;
+peer_fn sessions_on_launch_answer;
+peer_fn sessions_on_run_ended;
+peer_fn sessions_on_freeze_answer;
+peer_fn sessions_on_stat_answer;
+peer_fn sessions_on_run_notice;
+peer_fn sessions_on_exec_answer;
+peer_fn sessions_on_exec_exit;
+peer_fn sessions_on_restore_run;
+peer_fn sessions_on_restore_exec;
+peer_fn sessions_on_restore_done;
+
+#endif
