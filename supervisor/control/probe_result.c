@@ -44,24 +44,24 @@ static const char *const mechanism_names[PROBE_MECHANISMS] = {
 	[PROBE_GUARD_CONNECT] = "guard.connect",
 	[PROBE_EGRESS_REFUSE] = "egress.refuse",
 	[PROBE_EGRESS_TRANSPARENT] = "egress.transparent",
-	[PROBE_USERNS_REFUSED] = "userns.refused",
-	[PROBE_PROCSYS_READONLY] = "procsys.readonly",
+	[PROBE_USERNS] = "userns.refused",
+	[PROBE_PROCSYS] = "procsys.readonly",
 };
 
 /* A17: without any one of these the native backend is not offered. */
-static const enum probe_mechanism required[] = {
+static const enum probe_row required[] = {
 	PROBE_BUBBLEWRAP,
 	PROBE_NAMESPACES,
 	PROBE_CGROUP,
 	PROBE_LANDLOCK,
 	PROBE_SECCOMP,
 	PROBE_EGRESS_REFUSE,
-	PROBE_USERNS_REFUSED,
-	PROBE_PROCSYS_READONLY,
+	PROBE_USERNS,
+	PROBE_PROCSYS,
 };
 
 const char *
-probe_mechanism_name(enum probe_mechanism mechanism)
+probe_mechanism_name(enum probe_row mechanism)
 {
 	if ((unsigned)mechanism >= PROBE_MECHANISMS)
 		return NULL;
@@ -124,7 +124,7 @@ fill_mechanisms(const struct probe_input *in, struct probe_report *ret)
 	}
 	for (size_t i = 0; i < in->nrows; i++) {
 		const struct probe_row_in *row = &in->rows[i];
-		struct probe_row *out;
+		struct probe_mechanism *out;
 
 		if ((unsigned)row->mechanism >= PROBE_MECHANISMS)
 			continue;
@@ -161,7 +161,7 @@ missing_tools(const struct probe_input *in, char *out, size_t size)
 	return any;
 }
 
-static const struct probe_row *
+static const struct probe_mechanism *
 first_false(const struct probe_report *report)
 {
 	for (size_t i = 0; i < ARRAY_LEN(required); i++)
@@ -175,7 +175,7 @@ native_linux(const struct probe_input *in, struct probe_report *report)
 {
 	struct probe_result *r = &report->results[BACKEND_NATIVE];
 	char packages[PROBE_TEXT / 4];
-	const struct probe_row *row;
+	const struct probe_mechanism *row;
 
 	if (missing_tools(in, packages, sizeof(packages))) {
 		r->requires_install = true;
