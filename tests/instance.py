@@ -197,10 +197,17 @@ class Client:
 
 
 class Instance:
-    def __init__(self, conf="", log=None):
+    """conf: more configuration lines. hosts: {name: address}: the service then
+    lives in a network namespace of its own whose loopback has these (private)
+    addresses, with an /etc/hosts that names them; `origin()` starts a server
+    there, which stands for the world outside."""
+
+    def __init__(self, conf="", log=None, hosts=None):
         self.conf_lines = conf
         self.log = log
+        self.hosts = hosts
         self.process = None
+        self.servers = []
 
     def __enter__(self):
         self.dir = tempfile.mkdtemp(prefix="stockade-test-")
@@ -224,12 +231,39 @@ class Instance:
         env = {k: v for k, v in os.environ.items()
                if k not in ("NOTIFY_SOCKET", "JOURNAL_STREAM",
                             "CC_SERVER_SANDBOX")}
+        argv = [STOCKADED, "-f", self.conf, "--libexec",
+                os.path.join(BUILD, "libexec"), "-d"]
+        if self.hosts is not None:
+            argv = self.own_network() + argv
         with open(self.logfile, "ab") as log:
             self.process = subprocess.Popen(
-                [STOCKADED, "-f", self.conf, "--libexec",
-                 os.path.join(BUILD, "libexec"), "-d"],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env)
+                argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                env=env)
         self.wait_ready()
+
+    def own_network(self):
+        hosts = os.path.join(self.dir, "hosts")
+        with open(hosts, "w", encoding="ascii") as f:
+            f.write("127.0.0.1 localhost\n")
+            for name, address in self.hosts.items():
+                f.write("%s %s\n" % (address, name))
+        script = "ip link set lo up && mount --bind %s /etc/hosts && " % hosts
+        for address in sorted(set(self.hosts.values())):
+            if not address.startswith("127."):
+                script += "ip addr add %s/32 dev lo && " % address
+        return ["unshare", "-n", "-m", "--propagation", "private", "sh", "-c",
+                script + 'exec "$@"', "sh"]
+
+    def origin(self, argv, ready):
+        """Starts a server in the service's network namespace; `ready` is what
+        it prints on a line of standard output when it listens."""
+        server = subprocess.Popen(
+            ["nsenter", "-t", str(self.process.pid), "-n", *argv],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        self.servers.append(server)
+        line = server.stdout.readline().decode().strip()
+        assert line == ready, line
+        return server
 
     def wait_ready(self, timeout=30.0):
         end = time.monotonic() + timeout
@@ -261,6 +295,9 @@ class Instance:
         try:
             self.stop()
         finally:
+            for server in self.servers:
+                server.kill()
+                server.wait()
             if self.log:
                 shutil.copy(self.logfile, self.log)
             shutil.rmtree(self.dir, ignore_errors=True)
