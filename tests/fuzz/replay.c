@@ -22,7 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define INPUT_MAX	(16 * 1024 * 1024)
+#define INPUT_MAX (16 * 1024 * 1024)
 
 int LLVMFuzzerTestOneInput(const uint8_t *, size_t);
 
