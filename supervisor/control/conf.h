@@ -158,6 +158,10 @@ int conf_load(int dirfd, const char *name, bool missing_ok,
     struct conf **ret_conf, struct conf_errors *errors);
 
 void conf_free(struct conf *conf);
+
+/* Keep one more error; texts are copied.  0 or -ENOMEM. */
+int conf_errors_add(struct conf_errors *errors, const char *file,
+    unsigned line, const char *text);
 void conf_errors_done(struct conf_errors *errors);
 
 /* "file:line: text" lines, with a last one that counts the dropped. */

@@ -72,6 +72,28 @@ limit_parse(enum limit_id id, const char *text, uint64_t *ret_value)
 	return 0;
 }
 
+const char *
+limit_value_form(enum limit_id id)
+{
+	static const char *const forms[][3] = {
+		[LIMIT_COUNT] = { "a number is needed",
+		    "a number or none is needed",
+		    "a number or auto is needed" },
+		[LIMIT_BYTES] = { "a size such as 512M is needed",
+		    "a size such as 512M or none is needed",
+		    "a size such as 512M or auto is needed" },
+		[LIMIT_MS] = { "a time such as 30s, 5m or 2h is needed",
+		    "a time such as 30s, 5m or 2h, or none is needed",
+		    "a time such as 30s, 5m or 2h, or auto is needed" },
+		[LIMIT_MILLI] = { "a number such as 1.5 is needed",
+		    "a number such as 1.5 or none is needed",
+		    "a number such as 1.5 or auto is needed" },
+	};
+	const struct limit_info *row = &limit_table[id];
+
+	return forms[row->unit][row->words];
+}
+
 void
 limit_format(enum limit_id id, uint64_t value, char ret_text[LIMIT_TEXT])
 {

@@ -70,6 +70,9 @@ int limit_find(const char *word, bool *ret_later);
  */
 int limit_parse(enum limit_id id, const char *text, uint64_t *ret_value);
 
+/* What a row's value looks like, for an error. */
+const char *limit_value_form(enum limit_id id);
+
 /* The shortest text that limit_parse() reads back to the same. */
 void limit_format(enum limit_id id, uint64_t value,
     char ret_text[LIMIT_TEXT]);
