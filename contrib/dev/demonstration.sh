@@ -106,14 +106,14 @@ step_allowed()
 {
 	step "A host on the list is reached, through the proxy."
 	if ! as_user curl -sS -m 20 -o /dev/null \
-	    https://registry.npmjs.org/is-number 2>/dev/null; then
+	    "https://registry$NPM_DOMAIN/is-number" 2>/dev/null; then
 		UNSHOWN=$((UNSHOWN + 1))
 		echo "   not shown: this machine itself does not reach" \
-		    "registry.npmjs.org"
+		    "registry$NPM_DOMAIN"
 		return
 	fi
 	inside curl -sS -m 30 -o /dev/null -w '%{http_code}\n' \
-	    https://registry.npmjs.org/is-number
+	    "https://registry$NPM_DOMAIN/is-number"
 	outcome eval '[ $STATUS = 0 ] && [ "$OUT" = 200 ]'
 }
 
