@@ -155,10 +155,11 @@ void
 hostname_from_addr(const struct hostname_addr *addr, struct hostname *ret)
 {
 	struct hostname_addr a = *addr;
+	struct in6_addr in6;
 	char buf[INET6_ADDRSTRLEN];
 
-	if (a.family == 6 && IN6_IS_ADDR_V4MAPPED(
-	    (const struct in6_addr *)(const void *)a.bytes)) {
+	memcpy(&in6, a.bytes, sizeof(in6));	/* bytes is not aligned */
+	if (a.family == 6 && IN6_IS_ADDR_V4MAPPED(&in6)) {
 		a.family = 4;
 		memmove(a.bytes, a.bytes + 12, 4);
 		memset(a.bytes + 4, 0, 12);
