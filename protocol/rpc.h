@@ -154,6 +154,8 @@ struct rpc_out {
 	size_t cap;
 	size_t max;	/* 0: RPC_MSG_MAX */
 	bool err;
+	bool too_long;	/* the error is `max` */
+	bool nil_after;	/* an error is being written */
 	unsigned depth;
 	struct {
 		size_t at;	/* of the count in data */

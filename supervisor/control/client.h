@@ -107,6 +107,9 @@ int clients_listen(struct clients *, int fd);
 int clients_identified(struct clients *, uint64_t conn, uint64_t client,
     uid_t uid, bool is_operator);
 size_t clients_count(const struct clients *);
+/* Calls fn for every identified connection. */
+void clients_each(const struct clients *,
+    void (*fn)(void *arg, const struct caller *), void *arg);
 
 const struct caller *client_caller(const struct client *);
 /* Queues the bytes of one message and writes what the socket takes. */

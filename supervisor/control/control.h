@@ -58,6 +58,7 @@ struct control {
 	uint64_t generation;	/* of control_open; 0 before */
 	uint64_t started_ms;	/* control_clock_ms() */
 	uint64_t next_number;
+	bool failed;	/* the supervisor broke the rules: exit 1 */
 };
 
 /* Numbers for requests, connections and execs. Never repeated, not by a later
@@ -70,18 +71,32 @@ uint64_t control_time_ms(void);		/* since 1970, UTC, for people */
 /* dispatch.c: the table of what the supervisor may send. */
 extern const struct peer_ops control_peer_ops;
 
-/* confine.c: chroot, drop, Landlock (beneath the configuration's directory,
- * read only), seccomp. Each ends the process when it fails. */
-void control_enter_root(void);
-void control_drop(void);
-void control_confine(int conf_dir);
+/* probe.c. The rows of launcherd, then the report. */
+void control_probe_row(struct control *, unsigned row, bool available,
+    const char *detail);
+/* tools: mask of messages.def; error: empty or why the probe failed. A report
+ * is made once; without the rows it says so. */
+void control_probe_done(struct control *, unsigned tools, const char *error);
+
+/*
+ * confine.c. `user` was looked up before; the configuration's directory is
+ * CONTROL_CONF_FD. Empty root, drop, Landlock (reading beneath that directory
+ * and nothing else), seccomp. Any failure ends the process.
+ */
+struct priv_user;
+void control_confine(const struct priv_user *user, int parent);
 
 /* reload.c. Reads and checks the whole configuration, then swaps it (SPEC W10,
- * Z10). 0: control->conf is new; *ret_before, which the caller frees, is the
- * old one. -EINVAL: nothing changed, errors are in *errors. */
+ * Z10). 0: control->conf is new, sessions were told, *ret_before is the old
+ * one, which the caller frees. -EINVAL or another: nothing changed, errors are
+ * in *errors. */
 struct conf_errors;
 int control_reload(struct control *, struct conf **ret_before,
     struct conf_errors *errors);
+/* Effective sentences that are in one of them only, "+ " and "- " before them,
+ * into the open array. */
+void control_put_changes(const struct conf *before, const struct conf *after,
+    struct rpc_out *);
 
 /* ------------------------------------------------ given by the session code */
 

@@ -10,8 +10,8 @@
  * `overrun {first, last}` in its place and goes on behind it.
  *
  * A source that was restored after a restart of stockade-control starts at
- * seq (generation - 1) * 2^32 + 1: an older `since` answers gone, and no two
- * events of a session ever have the same seq.
+ * seq (seconds since 1970) * 2^20 + 1: an older `since` answers gone, and no
+ * two events of a session have the same seq.
  */
 #ifndef SUPERVISOR_CONTROL_EVENTS_H
 #define SUPERVISOR_CONTROL_EVENTS_H

@@ -1,0 +1,297 @@
+/*
+ * stockade-control: start-up and the event loop. Started by stockaded with
+ * descriptor 3 = channel, 4 = the configuration's directory; with -n it is
+ * executed in the place of stockaded, without a channel, and only checks.
+ *
+ * Order: user looked up, empty root, everything dropped, Landlock, seccomp;
+ * then the configuration is read, the supervisor is told what it needs of it,
+ * and `ready` is sent. So the grammar runs confined, too.
+ */
+#include <sys/prctl.h>
+
+#include <event2/event.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/priv.h"
+#include "common/proc.h"
+#include "config.h"
+#include "supervisor/control/client.h"
+#include "supervisor/control/conf.h"
+#include "supervisor/control/control.h"
+#include "supervisor/control/events.h"
+
+#define FIRST_FREE_FD 5
+#define TUNNELS_SESSION 1024	/* SPEC AB; not adjustable in this version */
+#define TUNNELS_ALL 16384
+#define CHECK_USER "nobody"	/* where the service's users do not exist */
+
+struct options {
+	const char *file;
+	const char *setting;
+	const char *source;
+	bool check;
+	bool show;
+};
+
+/* ---------------------------------------------------------------- clocks */
+
+static uint64_t
+clock_ms(clockid_t id)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(id, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+uint64_t
+control_clock_ms(void)
+{
+	return clock_ms(CLOCK_MONOTONIC);
+}
+
+uint64_t
+control_time_ms(void)
+{
+	return clock_ms(CLOCK_REALTIME);
+}
+
+/*
+ * Starts at the microseconds since boot: a later process starts higher, since
+ * none gives out numbers faster than the clock runs.
+ */
+uint64_t
+control_number(struct control *control)
+{
+	struct timespec ts;
+
+	if (control->next_number == 0) {
+		(void)clock_gettime(CLOCK_BOOTTIME, &ts);
+		control->next_number = (uint64_t)ts.tv_sec * 1000000 +
+		    (uint64_t)ts.tv_nsec / 1000 + 1;
+	}
+	return control->next_number++;
+}
+
+/* ---------------------------------------------------------------- options */
+
+static void
+usage(void)
+{
+	(void)fprintf(stderr, "usage: stockade-control -f name "
+	    "[-s setting -S option|environment]\n"
+	    "       stockade-control -n [-v] -f name\n");
+	exit(2);
+}
+
+static void
+read_options(int argc, char **argv, struct options *ret)
+{
+	int c;
+
+	while ((c = getopt(argc, argv, "f:nvs:S:")) != -1) {
+		if (c == 'f')
+			ret->file = optarg;
+		else if (c == 's')
+			ret->setting = optarg;
+		else if (c == 'S')
+			ret->source = optarg;
+		else if (c == 'n')
+			ret->check = true;
+		else if (c == 'v')
+			ret->show = true;
+		else
+			usage();
+	}
+	if (optind != argc || ret->file == NULL ||
+	    strchr(ret->file, '/') != NULL ||
+	    (ret->setting == NULL) != (ret->source == NULL))
+		usage();
+	if (ret->source != NULL && strcmp(ret->source, "option") != 0 &&
+	    strcmp(ret->source, "environment") != 0)
+		usage();
+}
+
+/* ---------------------------------------------------------------- checking */
+
+/* The grammar never runs as root. Somebody who is not root stays himself. */
+static void
+drop_for_check(void)
+{
+	struct priv_user user;
+
+	if (geteuid() != 0)
+		return;
+	if (priv_lookup_user(CONTROL_USER, &user) != 0 &&
+	    priv_lookup_user(CHECK_USER, &user) != 0)
+		proc_fatal("there is neither a user %s nor %s", CONTROL_USER,
+		    CHECK_USER);
+	if (priv_drop(&user) != 0)
+		proc_fatal("cannot drop privileges");
+}
+
+static int
+check_configuration(const struct options *opt)
+{
+	struct conf_errors errors = { 0 };
+	struct conf *conf = NULL;
+	int r;
+
+	drop_for_check();
+	r = conf_load(CONTROL_CONF_FD, opt->file, true, &conf, &errors);
+	conf_errors_print(&errors, stderr);
+	conf_errors_done(&errors);
+	if (r != 0)
+		return 1;
+	if (opt->show)
+		r = conf_print(conf, stdout);
+	else
+		(void)puts("configuration OK");
+	conf_free(conf);
+	return r == 0 && fflush(stdout) == 0 ? 0 : 1;
+}
+
+/* ---------------------------------------------------------------- start */
+
+/* Numbers of conf_service: off, on, require. */
+static uint64_t
+setting_number(enum setting setting)
+{
+	return setting == SETTING_OFF ? 0 : setting == SETTING_ON ? 1 : 2;
+}
+
+static void
+load_configuration(struct control *control)
+{
+	struct conf_errors errors = { 0 };
+	int r = conf_load(control->conf_dir, control->conf_name, true,
+	    &control->conf, &errors);
+
+	if (r != 0) {
+		conf_errors_print(&errors, stderr);
+		for (size_t i = 0; i < errors.n; i++)
+			log_event(EV_CONFIG_ERROR,
+			    LF_STR(LK_PATH, errors.list[i].file),
+			    LF_NUM(LK_LINE, errors.list[i].line),
+			    LF_STR(LK_REASON, errors.list[i].text));
+		exit(1);
+	}
+	log_set_level((enum log_level)(LOG_LEVEL_ERR +
+	    (int)control->conf->log_level));
+	log_event(EV_CONFIG_LOADED, LF_STR(LK_PATH, control->conf_name),
+	    LF_NUM(LK_COUNT, control->conf->sentences));
+}
+
+static void
+choose_setting(struct control *control, const struct options *opt)
+{
+	bool by_option = opt->source != NULL &&
+	    strcmp(opt->source, "option") == 0;
+	char message[256];
+	int r = setting_choose(by_option ? opt->setting : NULL,
+	    by_option ? NULL : opt->setting, control->conf->sandbox_set ?
+	    setting_name(control->conf->sandbox) : NULL, &control->setting,
+	    message, sizeof(message));
+
+	if (r == 0)
+		return;
+	(void)fprintf(stderr, "stockade-control: %s\n", message);
+	exit(r);
+}
+
+static void
+send_service(const struct control *control)
+{
+	const struct conf *conf = control->conf;
+	struct msg_conf_service m = {
+		.sandbox = setting_number(control->setting.setting),
+		.log_level = (uint64_t)LOG_LEVEL_ERR + conf->log_level,
+		.allow_userns = conf->user_namespaces,
+		.tunnels_session = TUNNELS_SESSION,
+		.tunnels_all = TUNNELS_ALL,
+		.sessions_all = conf->limits[LIMIT_SESSIONS],
+	};
+	const struct msg_ready ready = { 0 };
+
+	MSG_SET_STR(m.socket_path, conf->socket_path);
+	MSG_SET_STR(m.runtime_dir, conf->runtime_dir);
+	MSG_SET_STR(m.state_dir, conf->state_dir);
+	MSG_SET_STR(m.client_group, conf->client_group);
+	MSG_SET_STR(m.admin_group, conf->admin_group);
+	if (peer_send(control->supervisor, MSG_conf_service, &m, NULL, 0) !=
+	    0 || peer_send(control->supervisor, MSG_ready, &ready, NULL, 0) !=
+	    0)
+		proc_fatal("cannot report to the supervisor");
+}
+
+static void
+make_parts(struct control *control)
+{
+	if (events_new(control, &control->events) != 0 ||
+	    clients_new(control, &control->clients) != 0 ||
+	    sessions_new(control, &control->sessions) != 0)
+		proc_fatal("no memory");
+	control->supervisor = peer_new(control->base, PROC_CHANNEL_FD,
+	    PROC_CONTROL, PROC_SUPERVISOR, &control_peer_ops, control);
+	if (control->supervisor == NULL)
+		proc_fatal("the channel is not usable");
+}
+
+/* Everything is freed, so that leak checking means something. */
+static void
+control_done(struct control *control)
+{
+	clients_free(control->clients);
+	sessions_free(control->sessions);
+	events_free(control->events);
+	peer_free(control->supervisor);
+	conf_free(control->conf);
+	event_base_free(control->base);
+}
+
+static int
+serve(const struct options *opt)
+{
+	struct control control = { .conf_dir = CONTROL_CONF_FD,
+		.conf_name = opt->file };
+	pid_t parent = getppid();
+	struct priv_user user;
+
+	proc_begin("stockade-control", FIRST_FREE_FD);
+	log_init("control", LOG_LEVEL_INFO);
+	if (priv_lookup_user(CONTROL_USER, &user) != 0)
+		proc_fatal("there is no user %s", CONTROL_USER);
+	if (uname(&control.host) != 0)
+		proc_fatal("uname");
+	control.base = event_base_new();
+	if (control.base == NULL)
+		proc_fatal("no event loop");
+	control_confine(&user, parent);
+	control.started_ms = control_clock_ms();
+	load_configuration(&control);
+	choose_setting(&control, opt);
+	make_parts(&control);
+	send_service(&control);
+	if (event_base_dispatch(control.base) < 0)
+		control.failed = true;
+	log_event(EV_STOPPING, LF_STR(LK_REASON, "the supervisor is gone"));
+	control_done(&control);
+	return control.failed ? 1 : 0;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct options opt = { 0 };
+
+	read_options(argc, argv, &opt);
+	if (opt.show && !opt.check)
+		usage();
+	return opt.check ? check_configuration(&opt) : serve(&opt);
+}
