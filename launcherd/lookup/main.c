@@ -1,0 +1,209 @@
+/*
+ * stockade-lookup: one per launch, a child of launcherd. `stockade-lookup UID`
+ * with the channel on descriptor 3; starts as root with SETUID and SETGID,
+ * tells who that user is, takes the run's ids for good, confines itself, and
+ * only then maps the question, whose bytes are control's and may be hostile.
+ *
+ * Its answer is worth what the run's user is worth: control uses it for that
+ * user's own paths and for nothing else.
+ */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/chan.h"
+#include "common/cleanup.h"
+#include "common/memfd.h"
+#include "launcherd/init/ids.h"
+#include "launcherd/lookup/confine.h"
+#include "launcherd/lookup/resolve.h"
+#include "launcherd/lookup/user.h"
+#include "protocol/lookup.h"
+#include "protocol/message.h"
+
+#define CHANNEL 3
+#define EXIT_RULES 1
+#define EXIT_START 125
+
+/* Time for all paths; a launch has 10 s (SPEC AB). A single call that hangs,
+ * on a dead network file system, is ended by the alarm. */
+#define BUDGET_MS 6000
+#define ALARM_S 8
+
+static void
+say(enum msg_type type, const void *msg, const int *fds, size_t nfds)
+{
+	uint8_t buf[MSG_SIZE_MAX];
+	ptrdiff_t len = msg_encode(type, msg, PROC_LOOKUP, PROC_LAUNCHERD, nfds,
+	    buf, sizeof(buf));
+
+	if (len < 0 || chan_send_fd(CHANNEL, buf, (size_t)len, fds, nfds) < 0)
+		_exit(EXIT_RULES);
+}
+
+static _Noreturn void
+failed(int error, const char *reason)
+{
+	struct msg_lookup_result msg = { .error = (uint64_t)-error };
+
+	MSG_SET_STR(msg.reason, reason);
+	say(MSG_lookup_result, &msg, NULL, 0);
+	_exit(EXIT_RULES);
+}
+
+/* The one message that launcherd sends; returns the question's descriptor. */
+static int
+receive(struct msg_lookup_question *ret)
+{
+	static uint8_t buf[CHAN_PACKET_MAX];
+	static union msg_any any;
+	int fds[CHAN_FDS_MAX];
+	size_t nfds = 0;
+	ptrdiff_t len = chan_recv_fd(CHANNEL, buf, sizeof(buf), fds, &nfds);
+
+	if (len <= 0)
+		_exit(len == 0 ? 0 : EXIT_RULES);
+	if (msg_decode(buf, (size_t)len, nfds, PROC_LAUNCHERD, PROC_LOOKUP,
+		&any, NULL) != MSG_lookup_question)
+		_exit(EXIT_RULES);
+	*ret = any.lookup_question;
+	return fds[0];
+}
+
+/*
+ * For good: afterwards this is an ordinary process of the user without a
+ * capability or a file system right. The uid must be the one that launcherd
+ * started us for.
+ */
+static void
+become_user(const struct msg_lookup_question *m, uid_t uid, pid_t parent)
+{
+	static struct ids ids;
+	int r = ids_from_message(m->uid, m->gid, m->groups.data, m->groups.len,
+	    &ids);
+
+	if (r < 0 || ids.uid != uid)
+		failed(-EPERM, "not the user of this look-up");
+	r = ids_take(&ids);
+	if (r < 0)
+		failed(r, "cannot take the user's ids");
+	/* Both are cleared by the change of ids. */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 ||
+	    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || getppid() != parent)
+		_exit(EXIT_START);
+	r = confine_lookup();
+	if (r < 0)
+		failed(r, "cannot confine the look-up");
+}
+
+static void
+answer(int question_fd, const char *home)
+{
+	struct lookup_question *question = malloc(sizeof(*question));
+	struct msg_lookup_result msg;
+	struct memfd_map map = { NULL, 0 };
+	struct wire_out out;
+	int r, fd;
+
+	if (question == NULL)
+		failed(-ENOMEM, "out of memory");
+	r = memfd_open_map(question_fd, LOOKUP_BYTES_MAX, &map);
+	if (r == 0)
+		r = lookup_question_decode(map.data, map.len, question);
+	if (r < 0)
+		failed(r, "the question is broken");
+	wire_out_init(&out);
+	r = resolve_all(question, home, BUDGET_MS, &out);
+	if (r < 0)
+		failed(r,
+		    r == -ETIMEDOUT ? "the look-up took too long" :
+				      "the answer is too large");
+	fd = memfd_seal("lookup", out.data, out.len);
+	if (fd < 0)
+		failed(fd, "no memory for the answer");
+	memset(&msg, 0, sizeof(msg));
+	say(MSG_lookup_result, &msg, &fd, 1);
+}
+
+static _Noreturn void
+start_failed(const char *what)
+{
+	(void)fprintf(stderr, "stockade-lookup: %s\n", what);
+	_exit(EXIT_START);
+}
+
+static uid_t
+parse_uid(const char *text)
+{
+	char *end = NULL;
+	unsigned long uid;
+
+	errno = 0;
+	uid = strtoul(text, &end, 10);
+	if (errno != 0 || end == text || *end != '\0' || text[0] < '0' ||
+	    text[0] > '9' || uid == 0 || uid >= UINT32_MAX)
+		start_failed("bad uid");
+	return (uid_t)uid;
+}
+
+static void
+start(void)
+{
+	int type = 0;
+	socklen_t len = sizeof(type);
+
+	(void)umask(077);
+	if (getsockopt(CHANNEL, SOL_SOCKET, SO_TYPE, &type, &len) < 0 ||
+	    type != SOCK_SEQPACKET)
+		start_failed("is started by stockade-launcherd, with a "
+			     "channel on descriptor 3");
+	if (close_range(CHANNEL + 1, ~0u, 0) < 0 ||
+	    fcntl(CHANNEL, F_SETFD, FD_CLOEXEC) < 0 ||
+	    fcntl(CHANNEL, F_SETFL, 0) < 0)
+		start_failed("descriptors");
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || chdir("/") < 0)
+		start_failed("cannot set up");
+	(void)signal(SIGALRM, SIG_DFL);
+	(void)alarm(ALARM_S);
+}
+
+int
+main(int argc, char **argv)
+{
+	static struct msg_lookup_question question;
+	static struct msg_lookup_user user;
+	pid_t parent = getppid();
+	uid_t uid;
+	int fd;
+
+	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+		(void)printf("stockade-lookup %s\n", PACKAGE_VERSION);
+		return 0;
+	}
+	if (argc != 2)
+		start_failed("usage: stockade-lookup UID | --version");
+	start();
+	uid = parse_uid(argv[1]);
+	user_look_up(uid, &user);
+	say(MSG_lookup_user, &user, NULL, 0);
+	if (user.error != 0)
+		_exit(0);
+	fd = receive(&question);
+	become_user(&question, uid, parent);
+	answer(fd, user.home);
+	_exit(0);
+}

@@ -1,0 +1,218 @@
+"""stockade-lookup as launcherd starts it, with the test as launcherd."""
+
+import os
+import pwd
+import shutil
+import socket
+import stat
+import subprocess
+import tempfile
+
+import msgpack
+import pytest
+
+import messages
+
+BUILD = os.environ.get("STOCKADE_BUILD", "build")
+LOOKUP = os.path.join(BUILD, "libexec", "stockade-lookup")
+NOBODY = pwd.getpwnam("nobody").pw_uid
+
+pytestmark = pytest.mark.skipif(
+    os.geteuid() != 0 or not os.path.exists(LOOKUP),
+    reason="needs root and " + LOOKUP)
+
+NONE, DIR, FILE, SOCKET, OTHER = range(5)
+FIELDS = ("literal", "resolved", "error", "kind", "dev", "ino", "mode", "uid",
+          "readable", "writable")
+
+
+def question(paths):
+    return msgpack.packb([1, [messages.cstr(p) for p in paths]],
+                         use_bin_type=True)
+
+
+def decode(fd):
+    data = os.pread(fd, 16 << 20, 0)
+    os.close(fd)
+    version, rows = msgpack.unpackb(data, raw=False)
+    assert version == 1
+    result = []
+    for row in rows:
+        it = dict(zip(FIELDS, row))
+        for name in ("literal", "resolved"):
+            assert it[name].endswith(b"\0")
+            it[name] = it[name][:-1].decode()
+        result.append(it)
+    return result
+
+
+class Lookup:
+    def __init__(self, uid=NOBODY, argv=None):
+        ours, theirs = messages.pair()
+
+        def child():
+            os.dup2(theirs.fileno(), 3)
+            os.set_inheritable(3, True)
+
+        self.uid = uid
+        self.process = subprocess.Popen(
+            argv or [LOOKUP, str(uid)], preexec_fn=child, close_fds=False,
+            stdin=subprocess.DEVNULL)
+        theirs.close()
+        self.chan = messages.Channel(ours, me="launcherd", peer="lookup")
+
+    def send(self, raw, uid=None, gid=NOBODY, groups=b"", sealed=True):
+        fd = messages.memfd(raw, sealed)
+        self.chan.send("lookup_question", [fd], uid=uid or self.uid, gid=gid,
+                       groups=groups)
+        os.close(fd)
+
+    def ask(self, paths, **kw):
+        self.user = self.chan.expect("lookup_user")
+        self.send(question(paths), **kw)
+        answer = self.chan.expect("lookup_result")
+        assert answer.error == 0, answer.reason
+        assert self.process.wait(5) == 0
+        return decode(answer.fds[0])
+
+    def close(self):
+        self.chan.close()
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture
+def lookup():
+    it = Lookup()
+    yield it
+    it.close()
+
+
+@pytest.fixture
+def tree():
+    path = os.path.realpath(tempfile.mkdtemp(prefix="stockade-lookup-"))
+    os.chmod(path, 0o755)
+    yield path
+    shutil.rmtree(path)
+
+
+def test_user_is_told_before_anything_is_asked(lookup):
+    user = lookup.chan.expect("lookup_user")
+    entry = pwd.getpwuid(NOBODY)
+    assert (user.error, user.uid, user.gid, user.user, user.home,
+            user.shell) == (0, NOBODY, entry.pw_gid, "nobody", entry.pw_dir,
+                            entry.pw_shell)
+    groups = [int.from_bytes(user.groups[i:i + 4], "little")
+              for i in range(0, len(user.groups), 4)]
+    assert sorted(groups) == sorted(os.getgrouplist("nobody", entry.pw_gid))
+
+
+def test_unknown_user_is_told():
+    it = Lookup(uid=3999999999)
+    user = it.chan.expect("lookup_user")
+    assert user.error == 2
+    assert it.process.wait(5) == 0
+    it.close()
+
+
+def test_paths_are_resolved_in_order(lookup, tree):
+    os.mkdir(tree + "/d")
+    with open(tree + "/d/f", "w"):
+        pass
+    os.symlink("d", tree + "/l")
+    os.symlink("none", tree + "/dangling")
+    os.symlink("loop", tree + "/loop")
+    os.mkfifo(tree + "/p")
+    sock = socket.socket(socket.AF_UNIX)
+    sock.bind(tree + "/s")
+    names = ["/d", "/l/f", "/none", "/dangling", "/loop", "/d/f/x", "/p", "/s",
+             "/l"]
+    rows = lookup.ask([tree + n for n in names])
+    assert [r["literal"] for r in rows] == [tree + n for n in names]
+    assert [r["error"] for r in rows] == [0, 0, 2, 2, 40, 20, 0, 0, 0]
+    assert [r["kind"] for r in rows] == [DIR, FILE, NONE, NONE, NONE, NONE,
+                                         OTHER, SOCKET, DIR]
+    assert rows[1]["resolved"] == tree + "/d/f"
+    assert rows[8]["resolved"] == tree + "/d"
+    assert rows[2]["resolved"] == ""
+    st = os.stat(tree + "/d/f")
+    assert (rows[1]["dev"], rows[1]["ino"], rows[1]["mode"], rows[1]["uid"]) \
+        == (st.st_dev, st.st_ino, stat.S_IMODE(st.st_mode), st.st_uid)
+    sock.close()
+
+
+def test_home_stands_for_the_tilde(lookup):
+    home = pwd.getpwuid(NOBODY).pw_dir
+    assert lookup.ask(["~/x/y"])[0]["literal"] == home + "/x/y"
+
+
+def test_it_sees_what_the_user_sees(lookup, tree):
+    os.mkdir(tree + "/closed", 0o700)
+    with open(tree + "/closed/f", "w"):
+        pass
+    with open(tree + "/secret", "w"):
+        pass
+    os.chmod(tree + "/secret", 0o600)
+    with open(tree + "/own", "w"):
+        pass
+    os.chown(tree + "/own", NOBODY, NOBODY)
+    rows = lookup.ask([tree + "/closed", tree + "/closed/f",
+                       tree + "/secret", tree + "/own", "/etc/passwd"])
+    assert [r["error"] for r in rows] == [0, 13, 0, 0, 0]
+    assert [(r["readable"], r["writable"]) for r in rows] == [
+        (False, False), (False, False), (False, False), (True, True),
+        (True, False)]
+
+
+def test_twin_root_would_have_seen_it(tree):
+    os.mkdir(tree + "/closed", 0o700)
+    with open(tree + "/closed/f", "w"):
+        pass
+    assert os.stat(tree + "/closed/f")
+
+
+def test_groups_of_the_message_count(tree):
+    with open(tree + "/g", "w"):
+        pass
+    os.chown(tree + "/g", 0, 70007)
+    os.chmod(tree + "/g", 0o640)
+    for groups, want in ((b"", False), ((70007).to_bytes(4, "little"), True)):
+        it = Lookup()
+        assert it.ask([tree + "/g"], groups=groups)[0]["readable"] is want
+        it.close()
+
+
+def test_magic_links_are_not_followed(lookup):
+    row = lookup.ask(["/proc/self/root/etc/passwd"])[0]
+    assert row["error"] == 40 and row["kind"] == NONE
+
+
+def test_many_items(lookup):
+    rows = lookup.ask(["/usr/bin/env"] * 8192)
+    assert len(rows) == 8192 and rows[-1]["resolved"].startswith("/usr")
+
+
+def test_an_answer_that_would_be_too_large_is_refused(lookup):
+    lookup.chan.expect("lookup_user")
+    lookup.send(question(["/usr" + "/." * 999] * 4170))
+    answer = lookup.chan.expect("lookup_result")
+    assert answer.error != 0 and answer.fds == []
+
+
+def test_the_answer_is_sealed(lookup):
+    import fcntl
+    lookup.chan.expect("lookup_user")
+    lookup.send(question(["/"]))
+    answer = lookup.chan.expect("lookup_result")
+    assert fcntl.fcntl(answer.fds[0], 1034) & 15 == 15
+    os.close(answer.fds[0])
+
+
+def test_arguments_are_checked():
+    for argv in ([LOOKUP], [LOOKUP, "0"], [LOOKUP, "-1"], [LOOKUP, "x"],
+                 [LOOKUP, "5000000000"], [LOOKUP, "1", "2"]):
+        it = Lookup(argv=argv)
+        assert it.process.wait(5) == 125
+        it.close()
+    assert subprocess.run([LOOKUP, "5"], stderr=subprocess.DEVNULL
+                          ).returncode == 125
