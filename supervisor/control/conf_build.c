@@ -665,7 +665,8 @@ build_except(struct build *b, const struct build_list *hosts)
 /*
  * Why a range can never be permitted (G17), or NULL.  A range that merely
  * contains a forbidden address is refused as well: a later reader of the rule
- * must not have to know the exceptions.
+ * must not have to know the exceptions.  v4-mapped ranges are not listed:
+ * common/hostname.h has turned them into IPv4.
  */
 static const char *
 private_why(const struct hostname_cidr *cidr)
@@ -673,9 +674,8 @@ private_why(const struct hostname_cidr *cidr)
 	static const char *const never[] = {
 		"0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/4", "240.0.0.0/4",
 		"169.254.169.254", "169.254.170.2", "100.100.100.200",
-		"168.63.129.16", "::/96", "::ffff:0:0/96", "64:ff9b::/96",
-		"64:ff9b:1::/48", "2001::/32", "2002::/16", "fd00:ec2::254",
-		"ff00::/8",
+		"168.63.129.16", "::/96", "64:ff9b::/96", "64:ff9b:1::/48",
+		"2001::/32", "2002::/16", "fd00:ec2::254", "ff00::/8",
 	};
 	struct hostname_cidr other;
 
@@ -820,10 +820,10 @@ build_paths(struct build *b, enum build_paths which,
 			why = mount_why(w->text);
 		if (why == NULL && strcmp(w->text, "/") == 0)
 			why = "the root directory cannot be denied";
-		if (why != NULL)
-			bad_value(b, w, why);
-		else if (value_path_is_pattern(w->text))
+		if (value_path_is_pattern(w->text))
 			not_here(b, &w->origin, "a path with * or ?");
+		else if (why != NULL)
+			bad_value(b, w, why);
 		else
 			add_path(b, fields[which], w);
 	}

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/un.h>
 
+#include "protocol/egress.h"
 #include "supervisor/control/conf_build.h"
 #include "supervisor/control/conf_value.h"
 #include "supervisor/control/lists.h"
@@ -158,6 +159,38 @@ check_limits(struct build *b)
 	}
 }
 
+/*
+ * What a session's egress record can carry, so that a configuration that is
+ * accepted can start a run: the baseline (an entry may need two rules) and
+ * the most that a spec adds stand beside it.
+ */
+static void
+check_amounts(struct build *b)
+{
+	const struct conf *conf = b->conf;
+	const size_t allow_max = EGRESS_RULES_MAX - 2 * lists_allow_rows -
+	    LIMIT_FIXED_EGRESS_ALLOW;
+	const size_t deny_max = EGRESS_RULES_MAX - lists_deny_rows;
+	size_t pairs = 0;
+
+	if (conf->allow_hosts.n > allow_max)
+		build_error(b, &conf->allow_hosts.list[allow_max].origin,
+		    "more than %zu allowed hosts", allow_max);
+	if (conf->deny_hosts.n > deny_max)
+		build_error(b, &conf->deny_hosts.list[deny_max].origin,
+		    "more than %zu denied hosts", deny_max);
+	for (size_t i = 0; i < conf->privates.n; i++) {
+		const struct conf_private *p = &conf->privates.list[i];
+
+		pairs += p->ncidrs * p->hosts.n;
+		if (pairs <= EGRESS_PRIVATE_MAX)
+			continue;
+		build_error(b, &p->origin, "more than %u pairs of private "
+		    "range and host", (unsigned)EGRESS_PRIVATE_MAX);
+		return;
+	}
+}
+
 /* The socket lies in the runtime directory unless the file says else. */
 static void
 set_socket(struct build *b)
@@ -187,6 +220,7 @@ build_finish(struct build *b)
 		return;
 	check_service(b);
 	check_limits(b);
+	check_amounts(b);
 	check_hosts(b);
 	check_given(b, &b->conf->system_paths, "system-path");
 	check_given(b, &b->conf->home_mounts, "permit home-mount");
