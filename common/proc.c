@@ -25,7 +25,7 @@
 
 #define EXIT_BY_HAND 125
 
-static const char *proc_title = "stockade";
+static const char *proc_title;
 
 static bool
 is_channel(int fd)
@@ -163,6 +163,7 @@ proc_fatal(const char *fmt, ...)
 	va_end(ap);
 	if (log_fd() >= 0)
 		log_line(LOG_LEVEL_ERR, "%s", text);
-	(void)dprintf(STDERR_FILENO, "%s: %s\n", proc_title, text);
+	(void)dprintf(STDERR_FILENO, "%s: %s\n", proc_title != NULL ?
+	    proc_title : program_invocation_short_name, text);
 	exit(1);
 }
