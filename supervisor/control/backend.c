@@ -109,8 +109,9 @@ native_why(const struct backend_ask *ask, char *text, size_t size)
 		    "agent runs on Windows always use none");
 	else if (!ask->native_available)
 		(void)snprintf(text, size, "%s",
-		    ask->native_reason != NULL ? ask->native_reason :
-		    "the native sandbox is not available");
+		    ask->native_reason != NULL ?
+			ask->native_reason :
+			"the native sandbox is not available");
 	else
 		return NULL;
 	return text;
@@ -123,14 +124,16 @@ choose_none(const struct backend_ask *ask, const char *why,
 	if (ask->setting == SETTING_REQUIRE) {
 		refuse(ret, BACKEND_UNCONFINED,
 		    "the setting is require and the run would be unconfined: "
-		    "%s", why);
+		    "%s",
+		    why);
 		return;
 	}
 	/* B14: a network rule that nothing enforces is not accepted */
 	if (ask->restricts_network && !ask->accept_unconfined) {
 		refuse(ret, BACKEND_UNAVAILABLE,
 		    "no egress rule applies to an unconfined run (%s); "
-		    "acceptUnconfined: true starts it without", why);
+		    "acceptUnconfined: true starts it without",
+		    why);
 		return;
 	}
 	ret->verdict = BACKEND_CHOSEN;
@@ -202,8 +205,10 @@ backend_choose(const struct backend_ask *ask, struct backend_choice *ret)
 		named = true;
 		if (backend_parse_explicit(ask->explicit_name, &wanted) < 0) {
 			printable(ask->explicit_name, shown, sizeof(shown));
-			refuse(ret, BACKEND_BAD_PARAMS, "unknown backend "
-			    "\"%s\": use microvm, native or none", shown);
+			refuse(ret, BACKEND_BAD_PARAMS,
+			    "unknown backend "
+			    "\"%s\": use microvm, native or none",
+			    shown);
 			return;
 		}
 	} else if (ask->has_stored) {
@@ -215,6 +220,8 @@ backend_choose(const struct backend_ask *ask, struct backend_choice *ret)
 	else if (wanted == BACKEND_NATIVE)
 		choose_native(ask, named, ret);
 	else
-		choose_none(ask, named ? "backend none was named" :
-		    "the default backend is none", ret);
+		choose_none(ask,
+		    named ? "backend none was named" :
+			    "the default backend is none",
+		    ret);
 }

@@ -11,12 +11,7 @@
 
 #include "supervisor/control/setting.h"
 
-enum backend {
-	BACKEND_NONE = 0,
-	BACKEND_NATIVE,
-	BACKEND_MICROVM,
-	BACKENDS
-};
+enum backend { BACKEND_NONE = 0, BACKEND_NATIVE, BACKEND_MICROVM, BACKENDS };
 
 /* "none", "native", "microvm" */
 const char *backend_name(enum backend backend);
@@ -32,7 +27,7 @@ enum backend backend_parse_stored(const char *name);
 int backend_parse_explicit(const char *name, enum backend *ret);
 
 enum backend_verdict {
-	BACKEND_REFUSED_INTERNAL = 0,	/* never returned; a zeroed choice */
+	BACKEND_REFUSED_INTERNAL = 0, /* never returned; a zeroed choice */
 	BACKEND_CHOSEN,
 	BACKEND_BAD_PARAMS,
 	BACKEND_UNAVAILABLE,
@@ -49,16 +44,16 @@ struct backend_ask {
 	const char *explicit_name;
 	const char *stored_name;
 	bool has_stored;
-	bool terminal;	/* an interactive terminal, not an agent run */
-	bool windows;	/* agent runs always use none there (B6) */
+	bool terminal; /* an interactive terminal, not an agent run */
+	bool windows; /* agent runs always use none there (B6) */
 	enum setting setting;
 	enum setting_source setting_source;
-	enum backend conf_default;	/* `backend default` */
+	enum backend conf_default; /* `backend default` */
 	bool native_available;
-	const char *native_reason;	/* hint or note if not available */
+	const char *native_reason; /* hint or note if not available */
 	bool microvm_available;
 	const char *microvm_reason;
-	bool restricts_network;	/* networkEnabled=false or a list (B14) */
+	bool restricts_network; /* networkEnabled=false or a list (B14) */
 	bool accept_unconfined;
 };
 
@@ -70,7 +65,7 @@ struct backend_ask {
 struct backend_choice {
 	enum backend_verdict verdict;
 	enum backend backend;
-	bool unconfined;	/* backend is none: notice `unconfined` */
+	bool unconfined; /* backend is none: notice `unconfined` */
 	char message[512];
 	char why[512];
 	char log_line[512];

@@ -19,24 +19,24 @@
 #include "supervisor/control/limits.h"
 #include "supervisor/control/setting.h"
 
-#define CONF_BYTES_MAX (1u << 20)	/* file and includes together */
-#define CONF_RULES_MAX 10000u	/* sentences and list entries together */
-#define CONF_ERRORS_MAX 100u	/* more are counted, not kept */
+#define CONF_BYTES_MAX (1u << 20) /* file and includes together */
+#define CONF_RULES_MAX 10000u /* sentences and list entries together */
+#define CONF_ERRORS_MAX 100u /* more are counted, not kept */
 
 /* Where a sentence stands; shown as the `rule` of a refusal. */
 struct conf_origin {
-	const char *file;	/* owned by the conf */
+	const char *file; /* owned by the conf */
 	unsigned line;
 };
 
 struct conf_host {
-	char *pattern;	/* normalised by common/hostname.h */
-	uint16_t port;	/* 0: the default ports */
+	char *pattern; /* normalised by common/hostname.h */
+	uint16_t port; /* 0: the default ports */
 	struct conf_origin origin;
 };
 
 struct conf_path {
-	char *path;	/* absolute, or "~/..." below the run's home */
+	char *path; /* absolute, or "~/..." below the run's home */
 	struct conf_origin origin;
 };
 
@@ -64,7 +64,7 @@ struct conf_names {
 struct conf_private {
 	struct hostname_cidr *cidrs;
 	size_t ncidrs;
-	struct conf_hosts hosts;	/* their port is 0 */
+	struct conf_hosts hosts; /* their port is 0 */
 	struct conf_origin origin;
 };
 
@@ -86,21 +86,21 @@ enum conf_log_level {
  * string below is set except run_user.  Read-only once returned.
  */
 struct conf {
-	bool sandbox_set;	/* the file has the sentence (A12) */
+	bool sandbox_set; /* the file has the sentence (A12) */
 	enum setting sandbox;
 	enum backend backend_default;
-	char *run_user;	/* NULL: none */
+	char *run_user; /* NULL: none */
 	char *runtime_dir;
 	char *state_dir;
-	char *socket_path;	/* default: control.sock in runtime_dir */
+	char *socket_path; /* default: control.sock in runtime_dir */
 	bool socket_set;
 	char *client_group;
 	char *admin_group;
 	enum conf_log_level log_level;
 
 	struct conf_hosts allow_hosts;
-	struct conf_hosts deny_hosts;	/* port is always 0 */
-	struct conf_names baseline_except;	/* entries of lists_allow */
+	struct conf_hosts deny_hosts; /* port is always 0 */
+	struct conf_names baseline_except; /* entries of lists_allow */
 	bool egress_additions;
 	struct conf_privates privates;
 
@@ -110,24 +110,24 @@ struct conf {
 	struct conf_paths home_mounts;
 	bool user_namespaces;
 
-	uint64_t limits[LIMIT_ROWS];	/* also LIMIT_NONE, LIMIT_AUTO */
+	uint64_t limits[LIMIT_ROWS]; /* also LIMIT_NONE, LIMIT_AUTO */
 	bool limit_set[LIMIT_ROWS];
 
-	size_t sentences;	/* read, for the reload's log line */
-	struct conf_names files;	/* every file read, the first is main */
+	size_t sentences; /* read, for the reload's log line */
+	struct conf_names files; /* every file read, the first is main */
 };
 
 struct conf_error {
 	char *file;
-	unsigned line;	/* 0: the file as a whole */
-	char *text;	/* one line, printable, control bytes escaped */
+	unsigned line; /* 0: the file as a whole */
+	char *text; /* one line, printable, control bytes escaped */
 };
 
 /* Zero-initialise; filled by conf_parse() and conf_load(). */
 struct conf_errors {
 	struct conf_error *list;
 	size_t n;
-	size_t dropped;	/* beyond CONF_ERRORS_MAX */
+	size_t dropped; /* beyond CONF_ERRORS_MAX */
 };
 
 /*
@@ -160,8 +160,8 @@ int conf_load(int dirfd, const char *name, bool missing_ok,
 void conf_free(struct conf *conf);
 
 /* Keep one more error; texts are copied.  0 or -ENOMEM. */
-int conf_errors_add(struct conf_errors *errors, const char *file,
-    unsigned line, const char *text);
+int conf_errors_add(struct conf_errors *errors, const char *file, unsigned line,
+    const char *text);
 void conf_errors_done(struct conf_errors *errors);
 
 /* "file:line: text" lines, with a last one that counts the dropped. */
@@ -174,7 +174,7 @@ int conf_print(const struct conf *conf, FILE *out);
  * Z10: names of sentences whose change needs a restart and whose values
  * differ, at most max into names; returns their number.
  */
-size_t conf_restart_needed(const struct conf *before,
-    const struct conf *after, const char **names, size_t max);
+size_t conf_restart_needed(const struct conf *before, const struct conf *after,
+    const char **names, size_t max);
 
 #endif

@@ -19,7 +19,7 @@
 #include "supervisor/control/lists.h"
 
 #define ERROR_TEXT_MAX 512
-#define SHOWN_MAX 128	/* bytes of a value inside an error */
+#define SHOWN_MAX 128 /* bytes of a value inside an error */
 #define INCLUDES_MAX 64
 
 static const char *const once_names[BUILD_ONCE_ROWS] = {
@@ -138,8 +138,8 @@ clean(const char *in, char *out, size_t size)
 }
 
 void
-build_error(struct build *b, const struct conf_origin *at,
-    const char *format, ...)
+build_error(struct build *b, const struct conf_origin *at, const char *format,
+    ...)
 {
 	char text[ERROR_TEXT_MAX], shown[ERROR_TEXT_MAX];
 	va_list ap;
@@ -295,7 +295,8 @@ include_allowed(struct build *b, const struct build_word *name)
 		return false;
 	}
 	if (!value_component_ok(name->text)) {
-		bad_value(b, name, "an include is a file name in the "
+		bad_value(b, name,
+		    "an include is a file name in the "
 		    "configuration's directory, without a slash");
 		return false;
 	}
@@ -305,8 +306,9 @@ include_allowed(struct build *b, const struct build_word *name)
 			return false;
 		}
 	if (b->include == NULL || files->n > INCLUDES_MAX) {
-		bad_value(b, name, b->include == NULL ?
-		    "includes are not possible here" : "too many includes");
+		bad_value(b, name,
+		    b->include == NULL ? "includes are not possible here" :
+					 "too many includes");
 		return false;
 	}
 	return true;
@@ -369,7 +371,8 @@ build_sandbox(struct build *b, const struct build_word *value)
 	if (!first_time(b, BUILD_SANDBOX, value))
 		return;
 	if (setting_parse(value->text, &b->conf->sandbox) < 0)
-		bad_value(b, value, "configuration: the sandbox setting must "
+		bad_value(b, value,
+		    "configuration: the sandbox setting must "
 		    "be on, off or require");
 	b->conf->sandbox_set = true;
 }
@@ -382,8 +385,10 @@ build_backend(struct build *b, const struct build_word *value)
 	if (!first_time(b, BUILD_BACKEND, value))
 		return;
 	if (backend_parse_explicit(value->text, &b->conf->backend_default) < 0)
-		build_error(b, &value->origin, "unknown backend \"%s\": use "
-		    "microvm, native or none", shown(value, buf));
+		build_error(b, &value->origin,
+		    "unknown backend \"%s\": use "
+		    "microvm, native or none",
+		    shown(value, buf));
 }
 
 void
@@ -422,8 +427,9 @@ build_group(struct build *b, enum build_once which,
 	if (!value_account_ok(value->text))
 		bad_value(b, value, "not a group name");
 	else
-		set_string(b, which == BUILD_CLIENT_GROUP ?
-		    &b->conf->client_group : &b->conf->admin_group,
+		set_string(b,
+		    which == BUILD_CLIENT_GROUP ? &b->conf->client_group :
+						  &b->conf->admin_group,
 		    value->text);
 }
 
@@ -438,8 +444,9 @@ build_dir(struct build *b, enum build_once which,
 		return;
 	if (why == NULL && strcmp(value->text, "/") == 0)
 		why = "the root directory cannot be used";
-	if (why == NULL && which == BUILD_SOCKET && strlen(value->text) >=
-	    sizeof(((struct sockaddr_un *)NULL)->sun_path))
+	if (why == NULL && which == BUILD_SOCKET &&
+	    strlen(value->text) >=
+		sizeof(((struct sockaddr_un *)NULL)->sun_path))
 		why = "a socket's path has at most 107 bytes";
 	if (why != NULL) {
 		bad_value(b, value, why);
@@ -447,8 +454,10 @@ build_dir(struct build *b, enum build_once which,
 	}
 	if (which == BUILD_SOCKET)
 		conf->socket_set = true;
-	set_string(b, which == BUILD_SOCKET ? &conf->socket_path :
-	    which == BUILD_STATE_DIR ? &conf->state_dir : &conf->runtime_dir,
+	set_string(b,
+	    which == BUILD_SOCKET        ? &conf->socket_path :
+		which == BUILD_STATE_DIR ? &conf->state_dir :
+					   &conf->runtime_dir,
 	    value->text);
 }
 
@@ -491,7 +500,7 @@ build_switch(struct build *b, enum build_once which,
     const struct build_word *value)
 {
 	bool *field = which == BUILD_ADDITIONS ? &b->conf->egress_additions :
-	    &b->conf->user_namespaces;
+						 &b->conf->user_namespaces;
 
 	if (!first_time(b, which, value))
 		return;
@@ -530,9 +539,8 @@ build_limit(struct build *b, const struct build_word *name,
 		    low);
 		limit_format_unit(limit_table[id].unit, limit_table[id].max,
 		    high);
-		build_error(b, &value->origin,
-		    "\"%s\": limit %s is %s to %s", shown(value, buf),
-		    name->text, low, high);
+		build_error(b, &value->origin, "\"%s\": limit %s is %s to %s",
+		    shown(value, buf), name->text, low, high);
 	} else if (r < 0) {
 		bad_value(b, value, limit_value_form((enum limit_id)id));
 	}
@@ -541,8 +549,7 @@ build_limit(struct build *b, const struct build_word *name,
 void
 build_later(struct build *b, const char *before)
 {
-	build_error(b, &b->here, "not in this version: %s%s", before,
-	    b->later);
+	build_error(b, &b->here, "not in this version: %s%s", before, b->later);
 }
 
 /* --- hosts ------------------------------------------------------------ */
@@ -556,13 +563,13 @@ read_pattern(struct build *b, const struct build_word *word,
 	enum hostname_fault fault;
 	const char *why = "the name is too long";
 
-	if (idna_to_ascii(word->text, strlen(word->text), ascii,
-	    sizeof(ascii), &why) < 0) {
+	if (idna_to_ascii(word->text, strlen(word->text), ascii, sizeof(ascii),
+		&why) < 0) {
 		bad_value(b, word, why);
 		return false;
 	}
-	if (hostname_pattern_parse(ascii, strlen(ascii), ret_text,
-	    &fault) < 0) {
+	if (hostname_pattern_parse(ascii, strlen(ascii), ret_text, &fault) <
+	    0) {
 		bad_value(b, word, hostname_why(fault));
 		return false;
 	}
@@ -609,7 +616,7 @@ add_hosts(struct build *b, struct conf_hosts *hosts,
 	char pattern[HOSTNAME_MAX + 1];
 
 	for (const struct build_word *w = list->first; w != NULL;
-	    w = w->next_in_list) {
+	     w = w->next_in_list) {
 		if (!count_entry(b, &w->origin))
 			return;
 		if (read_pattern(b, w, pattern))
@@ -643,7 +650,7 @@ build_except(struct build *b, const struct build_list *hosts)
 	char pattern[HOSTNAME_MAX + 1];
 
 	for (const struct build_word *w = hosts->first; w != NULL;
-	    w = w->next_in_list) {
+	     w = w->next_in_list) {
 		size_t i;
 
 		if (!count_entry(b, &w->origin))
@@ -672,22 +679,33 @@ static const char *
 private_why(const struct hostname_cidr *cidr)
 {
 	static const char *const never[] = {
-		"0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/4", "240.0.0.0/4",
-		"169.254.169.254", "169.254.170.2", "100.100.100.200",
-		"168.63.129.16", "::/96", "64:ff9b::/96", "64:ff9b:1::/48",
-		"2001::/32", "2002::/16", "fd00:ec2::254", "ff00::/8",
+		"0.0.0.0/8",
+		"127.0.0.0/8",
+		"224.0.0.0/4",
+		"240.0.0.0/4",
+		"169.254.169.254",
+		"169.254.170.2",
+		"100.100.100.200",
+		"168.63.129.16",
+		"::/96",
+		"64:ff9b::/96",
+		"64:ff9b:1::/48",
+		"2001::/32",
+		"2002::/16",
+		"fd00:ec2::254",
+		"ff00::/8",
 	};
 	struct hostname_cidr other;
 
 	for (size_t i = 0; i < ARRAY_LEN(never); i++) {
 		if (hostname_cidr_parse(never[i], strlen(never[i]), &other,
-		    NULL) < 0)
+			NULL) < 0)
 			return "the table of forbidden ranges is damaged";
 		if (hostname_cidr_match(cidr, &other.addr) ||
 		    hostname_cidr_match(&other, &cidr->addr))
 			return "the range holds loopback, metadata, "
-			    "multicast, reserved or embedded addresses, "
-			    "which are never permitted";
+			       "multicast, reserved or embedded addresses, "
+			       "which are never permitted";
 	}
 	if (!hostname_class_permittable(hostname_classify(&cidr->addr)))
 		return "addresses of this kind are never permitted";
@@ -703,8 +721,8 @@ add_cidr(struct build *b, struct conf_private *rule,
 	const char *why;
 	void *list;
 
-	if (hostname_cidr_parse(word->text, strlen(word->text), &cidr,
-	    &fault) < 0) {
+	if (hostname_cidr_parse(word->text, strlen(word->text), &cidr, &fault) <
+	    0) {
 		bad_value(b, word, hostname_why(fault));
 		return false;
 	}
@@ -730,7 +748,8 @@ build_private(struct build *b, const struct build_list *cidrs,
 	void *list;
 
 	if (cidrs->first == NULL || hosts->first == NULL) {
-		build_error(b, &b->here, "permit private needs at least one "
+		build_error(b, &b->here,
+		    "permit private needs at least one "
 		    "range and one host");
 		return;
 	}
@@ -742,9 +761,9 @@ build_private(struct build *b, const struct build_list *cidrs,
 	memset(rule, 0, sizeof(*rule));
 	rule->origin = cidrs->first->origin;
 	for (const struct build_word *w = cidrs->first; w != NULL;
-	    w = w->next_in_list)
-		if (!count_entry(b, &w->origin) || (!add_cidr(b, rule, w) &&
-		    b->no_memory))
+	     w = w->next_in_list)
+		if (!count_entry(b, &w->origin) ||
+		    (!add_cidr(b, rule, w) && b->no_memory))
 			return;
 	add_hosts(b, &rule->hosts, hosts, 0);
 }
@@ -756,11 +775,21 @@ static const char *
 mount_why(const char *path)
 {
 	static const char *const exact[] = {
-		"/", "/etc", "/boot", "/root", "/tmp", "/var", "/var/tmp",
+		"/",
+		"/etc",
+		"/boot",
+		"/root",
+		"/tmp",
+		"/var",
+		"/var/tmp",
 		"/home",
 	};
 	static const char *const below[] = {
-		"/proc", "/sys", "/dev", "/run", "/etc/stockade",
+		"/proc",
+		"/sys",
+		"/dev",
+		"/run",
+		"/etc/stockade",
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(exact); i++)
@@ -807,7 +836,7 @@ build_paths(struct build *b, enum build_paths which,
 	bool deny = which == BUILD_DENY_READ || which == BUILD_DENY_WRITE;
 
 	for (struct build_word *w = paths->first; w != NULL;
-	    w = w->next_in_list) {
+	     w = w->next_in_list) {
 		size_t n = strlen(w->text);
 		const char *why;
 

@@ -49,36 +49,35 @@ enum build_once {
 /* A file being read: the main one, or the include above it. */
 struct build_file {
 	struct lex lex;
-	const char *name;	/* owned by the conf */
-	char *owned;	/* the include's text, freed when it ends */
+	const char *name; /* owned by the conf */
+	char *owned; /* the include's text, freed when it ends */
 };
 
 struct build {
 	struct conf *conf;
 	struct conf_errors *errors;
 	struct build_word *words;
-	struct conf_origin here;	/* where the current token begins */
+	struct conf_origin here; /* where the current token begins */
 	struct conf_origin once[BUILD_ONCE_ROWS];
 	struct conf_origin limit[LIMIT_ROWS];
-	size_t entries;	/* of lists, against CONF_RULES_MAX */
-	size_t bytes;	/* read, against CONF_BYTES_MAX */
+	size_t entries; /* of lists, against CONF_RULES_MAX */
+	size_t bytes; /* read, against CONF_BYTES_MAX */
 	conf_include_fn *include;
 	void *include_arg;
 	struct build_file files[2];
-	unsigned depth;	/* files open: 1 or 2 */
-	bool line_begun;	/* a token of the current line was given */
-	bool skipping;	/* the rest of the sentence is not looked at */
-	bool quiet;	/* the bad token was reported by the lexer */
-	const struct build_word *pending;	/* include after this line */
-	const char *later;	/* the word of a part that is not built */
-	const char *seen;	/* text of the current token, for errors */
-	bool failed;	/* an error was reported, kept or dropped */
+	unsigned depth; /* files open: 1 or 2 */
+	bool line_begun; /* a token of the current line was given */
+	bool skipping; /* the rest of the sentence is not looked at */
+	bool quiet; /* the bad token was reported by the lexer */
+	const struct build_word *pending; /* include after this line */
+	const char *later; /* the word of a part that is not built */
+	const char *seen; /* text of the current token, for errors */
+	bool failed; /* an error was reported, kept or dropped */
 	bool no_memory;
-	bool too_much;	/* a limit was hit: stop */
+	bool too_much; /* a limit was hit: stop */
 };
 
-int build_init(struct build *b, const char *name, const char *text,
-    size_t len);
+int build_init(struct build *b, const char *name, const char *text, size_t len);
 void build_done(struct build *b);
 
 /* The words' owner; NULL sets no_memory. */

@@ -34,8 +34,10 @@ check_denied(struct build *b, const struct conf_host *host, const char *what)
 	const char *fixed = lists_deny_find(host->pattern);
 
 	if (fixed != NULL) {
-		build_error(b, &host->origin, "%s \"%s\": \"%s\" is always "
-		    "denied", what, host->pattern, fixed);
+		build_error(b, &host->origin,
+		    "%s \"%s\": \"%s\" is always "
+		    "denied",
+		    what, host->pattern, fixed);
 		return;
 	}
 	for (size_t i = 0; i < deny->n; i++) {
@@ -43,9 +45,11 @@ check_denied(struct build *b, const struct conf_host *host, const char *what)
 
 		if (!hostname_deny_match(d->pattern, host->pattern))
 			continue;
-		build_error(b, &host->origin, "%s \"%s\" contradicts "
-		    "deny host \"%s\" in %s:%u", what, host->pattern,
-		    d->pattern, d->origin.file, d->origin.line);
+		build_error(b, &host->origin,
+		    "%s \"%s\" contradicts "
+		    "deny host \"%s\" in %s:%u",
+		    what, host->pattern, d->pattern, d->origin.file,
+		    d->origin.line);
 		return;
 	}
 }
@@ -61,8 +65,7 @@ check_hosts(struct build *b)
 		const struct conf_hosts *hosts = &conf->privates.list[i].hosts;
 
 		for (size_t j = 0; j < hosts->n; j++)
-			check_denied(b, &hosts->list[j],
-			    "permit private for");
+			check_denied(b, &hosts->list[j], "permit private for");
 	}
 	for (size_t i = 0; i < conf->baseline_except.n; i++) {
 		const struct conf_name *except = &conf->baseline_except.list[i];
@@ -74,9 +77,11 @@ check_hosts(struct build *b)
 			if (h->port != 0 ||
 			    strcmp(h->pattern, except->name) != 0)
 				continue;
-			build_error(b, &h->origin, "allow host \"%s\" "
-			    "contradicts baseline except in %s:%u", h->pattern,
-			    except->origin.file, except->origin.line);
+			build_error(b, &h->origin,
+			    "allow host \"%s\" "
+			    "contradicts baseline except in %s:%u",
+			    h->pattern, except->origin.file,
+			    except->origin.line);
 		}
 	}
 }
@@ -94,14 +99,16 @@ check_given(struct build *b, const struct conf_paths *given, const char *what)
 		for (size_t j = 0; j < sizeof(own) / sizeof(own[0]); j++)
 			if (value_path_below(p->path, own[j]) ||
 			    value_path_below(own[j], p->path))
-				build_error(b, &p->origin, "%s \"%s\": "
-				    "holds the service's own \"%s\"", what,
-				    p->path, own[j]);
+				build_error(b, &p->origin,
+				    "%s \"%s\": "
+				    "holds the service's own \"%s\"",
+				    what, p->path, own[j]);
 		for (size_t j = 0; j < conf->deny_read.n; j++) {
 			const struct conf_path *d = &conf->deny_read.list[j];
 
 			if (value_path_below(p->path, d->path))
-				build_error(b, &p->origin, "%s \"%s\" "
+				build_error(b, &p->origin,
+				    "%s \"%s\" "
 				    "contradicts deny read \"%s\" in %s:%u",
 				    what, p->path, d->path, d->origin.file,
 				    d->origin.line);
@@ -116,16 +123,19 @@ check_service(struct build *b)
 	struct conf_origin at;
 
 	if (strcmp(conf->client_group, conf->admin_group) == 0) {
-		at = place_of(b, b->once[BUILD_ADMIN_GROUP].file != NULL ?
-		    BUILD_ADMIN_GROUP : BUILD_CLIENT_GROUP);
-		build_error(b, &at, "client-group and admin-group are the "
+		at = place_of(b,
+		    b->once[BUILD_ADMIN_GROUP].file != NULL ?
+			BUILD_ADMIN_GROUP :
+			BUILD_CLIENT_GROUP);
+		build_error(b, &at,
+		    "client-group and admin-group are the "
 		    "same: every client would be an operator");
 	}
 	if (strcmp(conf->state_dir, conf->runtime_dir) == 0) {
-		at = place_of(b, b->once[BUILD_STATE_DIR].file != NULL ?
-		    BUILD_STATE_DIR : BUILD_RUNTIME_DIR);
-		build_error(b, &at,
-		    "state-dir and runtime-dir are the same");
+		at = place_of(b,
+		    b->once[BUILD_STATE_DIR].file != NULL ? BUILD_STATE_DIR :
+							    BUILD_RUNTIME_DIR);
+		build_error(b, &at, "state-dir and runtime-dir are the same");
 	}
 	if (conf->sandbox == SETTING_REQUIRE &&
 	    conf->backend_default == BACKEND_NONE) {
@@ -153,9 +163,10 @@ check_limits(struct build *b)
 
 		if (conf->limit_set[part] && conf->limit_set[whole] &&
 		    conf->limits[part] > conf->limits[whole])
-			build_error(b, &b->limit[part], "limit %s is larger "
-			    "than limit %s", limit_table[part].word,
-			    limit_table[whole].word);
+			build_error(b, &b->limit[part],
+			    "limit %s is larger "
+			    "than limit %s",
+			    limit_table[part].word, limit_table[whole].word);
 	}
 }
 
@@ -168,8 +179,8 @@ static void
 check_amounts(struct build *b)
 {
 	const struct conf *conf = b->conf;
-	const size_t allow_max = EGRESS_RULES_MAX - 2 * lists_allow_rows -
-	    LIMIT_FIXED_EGRESS_ALLOW;
+	const size_t allow_max =
+	    EGRESS_RULES_MAX - 2 * lists_allow_rows - LIMIT_FIXED_EGRESS_ALLOW;
 	const size_t deny_max = EGRESS_RULES_MAX - lists_deny_rows;
 	size_t pairs = 0;
 
@@ -185,8 +196,10 @@ check_amounts(struct build *b)
 		pairs += p->ncidrs * p->hosts.n;
 		if (pairs <= EGRESS_PRIVATE_MAX)
 			continue;
-		build_error(b, &p->origin, "more than %u pairs of private "
-		    "range and host", (unsigned)EGRESS_PRIVATE_MAX);
+		build_error(b, &p->origin,
+		    "more than %u pairs of private "
+		    "range and host",
+		    (unsigned)EGRESS_PRIVATE_MAX);
 		return;
 	}
 }
@@ -201,7 +214,7 @@ set_socket(struct build *b)
 	if (conf->socket_path != NULL)
 		return;
 	if (asprintf(&conf->socket_path, "%s/%s", conf->runtime_dir,
-	    SOCKET_NAME) < 0) {
+		SOCKET_NAME) < 0) {
 		conf->socket_path = NULL;
 		b->no_memory = true;
 		return;

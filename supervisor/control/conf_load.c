@@ -74,8 +74,8 @@ load_file(void *arg, const char *name, size_t max, char **ret_text,
 	autoclose int fd = -1;
 	const char *why;
 
-	fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK |
-	    O_NOCTTY | O_CLOEXEC);
+	fd = openat(dirfd, name,
+	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0) {
 		if (errno == ELOOP)
 			*ret_why = "a symbolic link is not followed";
@@ -99,8 +99,8 @@ add_error(struct conf_errors *errors, const char *name, const char *text)
 }
 
 int
-conf_load(int dirfd, const char *name, bool missing_ok,
-    struct conf **ret_conf, struct conf_errors *errors)
+conf_load(int dirfd, const char *name, bool missing_ok, struct conf **ret_conf,
+    struct conf_errors *errors)
 {
 	autofree char *text = NULL;
 	const char *why = NULL;

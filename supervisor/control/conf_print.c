@@ -59,8 +59,7 @@ put_ports(FILE *out, const struct conf_hosts *hosts)
 			continue;
 		(void)fputs("allow host ", out);
 		put_string(out, hosts->list[i].pattern);
-		(void)fprintf(out, " port %u\n",
-		    (unsigned)hosts->list[i].port);
+		(void)fprintf(out, " port %u\n", (unsigned)hosts->list[i].port);
 	}
 }
 

@@ -93,8 +93,8 @@ value_count(const char *text, uint64_t *ret)
 int
 value_bytes(const char *text, uint64_t *ret)
 {
-	return read_with_unit(units_bytes, ARRAY_LEN(units_bytes), false,
-	    text, ret);
+	return read_with_unit(units_bytes, ARRAY_LEN(units_bytes), false, text,
+	    ret);
 }
 
 int
@@ -233,7 +233,7 @@ value_path_why(const char *path, bool home)
 	if (home && path[0] == '~' && path[1] == '/' && path[2] != '\0')
 		return components_why(path + 2);
 	return home ? "the path must begin with / or ~/" :
-	    "the path must begin with /";
+		      "the path must begin with /";
 }
 
 bool
@@ -260,8 +260,9 @@ value_account_ok(const char *name)
 
 	if (n == 0 || n > VALUE_ACCOUNT_MAX)
 		return false;
-	if (strspn(name, "abcdefghijklmnopqrstuvwxyz"
-	    "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") != n)
+	if (strspn(name,
+		"abcdefghijklmnopqrstuvwxyz"
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") != n)
 		return false;
 	/* a leading digit could be read as a number, "-" as an option */
 	return strchr("0123456789.-", name[0]) == NULL;

@@ -22,9 +22,9 @@
 
 /* What each group of names may do. */
 struct group_rule {
-	bool ours;	/* not checked, not stripped */
-	bool base_only;	/* names outside the allow list are left out */
-	bool counted;	/* against the limits of SPEC AB */
+	bool ours; /* not checked, not stripped */
+	bool base_only; /* names outside the allow list are left out */
+	bool counted; /* against the limits of SPEC AB */
 };
 
 static const struct group_rule rule_base = { false, true, false };
@@ -37,7 +37,7 @@ struct builder {
 	struct environ_result env;
 	size_t client_names;
 	size_t client_bytes;
-	char *bad;	/* the caller's buffer, or NULL */
+	char *bad; /* the caller's buffer, or NULL */
 };
 
 static bool
@@ -60,7 +60,7 @@ note_bad(const struct builder *b, const char *name)
 
 	if (b->bad == NULL)
 		return;
-	for (i = 0; name[i] != '\0' && i < ENVIRON_NAME_MAX; i++)
+	for (i = 0; i < ENVIRON_NAME_MAX && name[i] != '\0'; i++)
 		b->bad[i] = name[i] >= ' ' && name[i] <= '~' ? name[i] : '?';
 	b->bad[i] = '\0';
 }
@@ -181,8 +181,9 @@ add_pair(struct builder *b, const struct environ_pair *pair,
 	if (rule->base_only && !lists_env_base(pair->name))
 		return 0;
 	if (is_stripped(b, pair->name))
-		return rule->counted ? add_name(&b->env.stripped,
-		    &b->env.nstripped, pair->name) : 0;
+		return rule->counted ?
+		    add_name(&b->env.stripped, &b->env.nstripped, pair->name) :
+		    0;
 	if (rule->counted && lists_env_secret(pair->name)) {
 		r = add_name(&b->env.secret, &b->env.nsecret, pair->name);
 		if (r < 0)
@@ -229,8 +230,10 @@ set_proxy(struct builder *b)
 	r = add_set(b, &set, &rule_ours);
 	if (r < 0)
 		return r;
-	if (asprintf(&ssh, "ssh -o ControlMaster=no -o ControlPath=none "
-	    "-o 'ProxyCommand=%s %%h %%p'", b->in->connect_path) < 0) {
+	if (asprintf(&ssh,
+		"ssh -o ControlMaster=no -o ControlPath=none "
+		"-o 'ProxyCommand=%s %%h %%p'",
+		b->in->connect_path) < 0) {
 		ssh = NULL;
 		return -ENOMEM;
 	}
@@ -300,8 +303,8 @@ filter_path(struct builder *b)
 	char *dir;
 	size_t size;
 
-	if (copy == NULL || !size_add(strlen(copy), sizeof(PATH_BASE) + 1,
-	    &size))
+	if (copy == NULL ||
+	    !size_add(strlen(copy), sizeof(PATH_BASE) + 1, &size))
 		return -ENOMEM;
 	out = malloc(size);
 	if (out == NULL)
@@ -343,8 +346,9 @@ static void
 sort_result(struct environ_result *env)
 {
 	for (size_t i = 1; i < env->n; i++)
-		for (size_t j = i; j > 0 &&
-		    strcmp(env->names[j - 1], env->names[j]) > 0; j--) {
+		for (size_t j = i;
+		     j > 0 && strcmp(env->names[j - 1], env->names[j]) > 0;
+		     j--) {
 			char *name = env->names[j];
 			char *value = env->values[j];
 
@@ -357,8 +361,7 @@ sort_result(struct environ_result *env)
 		qsort(env->stripped, env->nstripped, sizeof(char *),
 		    compare_names);
 	if (env->nsecret > 1)
-		qsort(env->secret, env->nsecret, sizeof(char *),
-		    compare_names);
+		qsort(env->secret, env->nsecret, sizeof(char *), compare_names);
 }
 
 static int
@@ -368,7 +371,8 @@ build(struct builder *b)
 	const struct {
 		const struct environ_set *set;
 		const struct group_rule *rule;
-	} groups[] = {	/* the order of M5 */
+	} groups[] = {
+		/* the order of M5 */
 		{ &in->base, &rule_base },
 		{ &in->pass_env, &rule_client },
 		{ &in->spec_env, &rule_client },

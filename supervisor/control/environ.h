@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define ENVIRON_NAME_MAX 256	/* bytes */
+#define ENVIRON_NAME_MAX 256 /* bytes */
 
 struct environ_pair {
 	const char *name;
@@ -40,12 +40,12 @@ struct environ_input {
 	struct environ_set exec_env;
 	struct environ_set broker;
 	struct environ_set fixed;
-	bool proxy;	/* set the variables of G4 */
-	const char *connect_path;	/* stockade-connect inside, with proxy */
-	const char *home;	/* absolute */
-	const char *tmpdir;	/* usually "/tmp" */
-	const char *ca_bundle;	/* the host's, NULL: M11 is off */
-	bool native;	/* filter PATH (M8) */
+	bool proxy; /* set the variables of G4 */
+	const char *connect_path; /* stockade-connect inside, with proxy */
+	const char *home; /* absolute */
+	const char *tmpdir; /* usually "/tmp" */
+	const char *ca_bundle; /* the host's, NULL: M11 is off */
+	bool native; /* filter PATH (M8) */
 	/*
 	 * Whether a directory of the given PATH is inside the run's view: in
 	 * a mount or in the system view.  NULL: none is.
@@ -59,9 +59,9 @@ struct environ_result {
 	char **names;
 	char **values;
 	size_t n;
-	char **stripped;	/* sorted names, each once (M4) */
+	char **stripped; /* sorted names, each once (M4) */
 	size_t nstripped;
-	char **secret;	/* names with secret-looking values passed (M7) */
+	char **secret; /* names with secret-looking values passed (M7) */
 	size_t nsecret;
 };
 

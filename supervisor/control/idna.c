@@ -11,7 +11,7 @@
 
 #include "common/size.h"
 
-#define LABEL_POINTS 63	/* code points of a label; more cannot fit anyway */
+#define LABEL_POINTS 63 /* code points of a label; more cannot fit anyway */
 
 /* RFC 3492 section 5. */
 #define PUNY_BASE 36u
@@ -25,7 +25,7 @@
 struct range {
 	uint32_t first;
 	uint32_t last;
-	uint32_t step;	/* 2 where upper and lower case alternate */
+	uint32_t step; /* 2 where upper and lower case alternate */
 };
 
 /*
@@ -33,27 +33,19 @@ struct range {
  * that NFC leaves alone; without those that IDNA2003 mapped to others.
  */
 static const struct range letters[] = {
-	{ 0x00e0, 0x00f6, 1 },
-	{ 0x00f8, 0x00ff, 1 },
-	{ 0x0101, 0x0131, 2 },	/* Latin Extended-A, lower case */
-	{ 0x0135, 0x0137, 2 },
-	{ 0x013a, 0x013e, 2 },
-	{ 0x0142, 0x0148, 2 },
-	{ 0x014b, 0x0177, 2 },
-	{ 0x017a, 0x017e, 2 },
-	{ 0x03ac, 0x03af, 1 },	/* Greek, without final sigma */
-	{ 0x03b1, 0x03c1, 1 },
-	{ 0x03c3, 0x03ce, 1 },
-	{ 0x0430, 0x045f, 1 },	/* Cyrillic */
-	{ 0x0491, 0x0491, 1 },
-	{ 0x05d0, 0x05ea, 1 },	/* Hebrew */
-	{ 0x0620, 0x063f, 1 },	/* Arabic */
-	{ 0x0641, 0x064a, 1 },
-	{ 0x3041, 0x3096, 1 },	/* Hiragana */
-	{ 0x30a1, 0x30fa, 1 },	/* Katakana */
-	{ 0x30fc, 0x30fc, 1 },
-	{ 0x4e00, 0x9fff, 1 },	/* Han */
-	{ 0xac00, 0xd7a3, 1 },	/* Hangul */
+	{ 0x00e0, 0x00f6, 1 }, { 0x00f8, 0x00ff, 1 },
+	{ 0x0101, 0x0131, 2 }, /* Latin Extended-A, lower case */
+	{ 0x0135, 0x0137, 2 }, { 0x013a, 0x013e, 2 }, { 0x0142, 0x0148, 2 },
+	{ 0x014b, 0x0177, 2 }, { 0x017a, 0x017e, 2 },
+	{ 0x03ac, 0x03af, 1 }, /* Greek, without final sigma */
+	{ 0x03b1, 0x03c1, 1 }, { 0x03c3, 0x03ce, 1 },
+	{ 0x0430, 0x045f, 1 }, /* Cyrillic */
+	{ 0x0491, 0x0491, 1 }, { 0x05d0, 0x05ea, 1 }, /* Hebrew */
+	{ 0x0620, 0x063f, 1 }, /* Arabic */
+	{ 0x0641, 0x064a, 1 }, { 0x3041, 0x3096, 1 }, /* Hiragana */
+	{ 0x30a1, 0x30fa, 1 }, /* Katakana */
+	{ 0x30fc, 0x30fc, 1 }, { 0x4e00, 0x9fff, 1 }, /* Han */
+	{ 0xac00, 0xd7a3, 1 }, /* Hangul */
 };
 
 static bool
@@ -121,7 +113,7 @@ adapt(uint32_t delta, uint32_t points, bool first)
 	delta = first ? delta / PUNY_DAMP : delta / 2;
 	delta += delta / points;
 	for (; delta > ((PUNY_BASE - PUNY_TMIN) * PUNY_TMAX) / 2;
-	    k += PUNY_BASE)
+	     k += PUNY_BASE)
 		delta /= PUNY_BASE - PUNY_TMIN;
 	return k + (PUNY_BASE - PUNY_TMIN + 1) * delta / (delta + PUNY_SKEW);
 }
@@ -133,8 +125,9 @@ put_delta(struct out *out, uint32_t delta, uint32_t bias)
 	uint32_t q = delta;
 
 	for (uint32_t k = PUNY_BASE;; k += PUNY_BASE) {
-		uint32_t t = k <= bias ? PUNY_TMIN :
-		    k >= bias + PUNY_TMAX ? PUNY_TMAX : k - bias;
+		uint32_t t = k <= bias    ? PUNY_TMIN :
+		    k >= bias + PUNY_TMAX ? PUNY_TMAX :
+					    k - bias;
 
 		if (q < t)
 			break;
@@ -205,10 +198,11 @@ convert_label(const char *label, size_t len, struct out *out,
 
 		step = 1;
 		if (c >= 0x80) {
-			step = decode((const unsigned char *)label + i,
-			    len - i, &point);
+			step = decode((const unsigned char *)label + i, len - i,
+			    &point);
 			if (step == 0 || !is_letter(point)) {
-				*ret_why = "a character that cannot be "
+				*ret_why =
+				    "a character that cannot be "
 				    "converted safely: write the name as "
 				    "A-labels (xn--...)";
 				return -EINVAL;
@@ -249,8 +243,8 @@ idna_to_ascii(const char *text, size_t len, char *out, size_t size,
 		return -ENOSPC;
 	for (;;) {
 		const char *dot = memchr(text + from, '.', len - from);
-		size_t n = dot != NULL ? (size_t)(dot - text) - from :
-		    len - from;
+		size_t n =
+		    dot != NULL ? (size_t)(dot - text) - from : len - from;
 
 		if (is_ascii(text + from, n)) {
 			for (size_t i = 0; i < n; i++)

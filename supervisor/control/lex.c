@@ -18,8 +18,7 @@ lex_init(struct lex *lex, const char *text, size_t len)
 static bool
 is_control(char c)
 {
-	return ((unsigned char)c < ' ' && c != '\t' && c != '\n') ||
-	    c == 0x7f;
+	return ((unsigned char)c < ' ' && c != '\t' && c != '\n') || c == 0x7f;
 }
 
 /* Ends a word without belonging to it. */
@@ -79,12 +78,12 @@ read_string(struct lex *lex, struct lex_token *ret)
 			fault = "a control byte in a string";
 		if (c != '\\')
 			continue;
-		if (at + 1 < lex->len && (lex->text[at + 1] == '"' ||
-		    lex->text[at + 1] == '\\'))
+		if (at + 1 < lex->len &&
+		    (lex->text[at + 1] == '"' || lex->text[at + 1] == '\\'))
 			at++;
 		else
 			fault = "only \\\" and \\\\ may follow a backslash "
-			    "in a string";
+				"in a string";
 	}
 	ret->len = (size_t)(lex->text + at - ret->text);
 	if (at >= lex->len || lex->text[at] != '"') {

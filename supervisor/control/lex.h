@@ -9,25 +9,25 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define LEX_TEXT_MAX 4095	/* bytes of a word or string */
+#define LEX_TEXT_MAX 4095 /* bytes of a word or string */
 
 enum lex_kind {
 	LEX_END,
-	LEX_NEWLINE,	/* never inside { } */
+	LEX_NEWLINE, /* never inside { } */
 	LEX_OPEN,
 	LEX_CLOSE,
 	LEX_WORD,
-	LEX_STRING,	/* text is between the quotes, escapes in place */
-	LEX_BAD	/* fault says what; the next call goes on behind it */
+	LEX_STRING, /* text is between the quotes, escapes in place */
+	LEX_BAD /* fault says what; the next call goes on behind it */
 };
 
 /* text points into the input. */
 struct lex_token {
 	enum lex_kind kind;
-	unsigned line;	/* from 1 */
+	unsigned line; /* from 1 */
 	const char *text;
 	size_t len;
-	const char *fault;	/* static, of LEX_BAD */
+	const char *fault; /* static, of LEX_BAD */
 };
 
 struct lex {
@@ -36,8 +36,8 @@ struct lex {
 	size_t pos;
 	unsigned line;
 	bool in_list;
-	unsigned list_line;	/* where the open list begins */
-	bool ended;	/* a list left open at the end was reported */
+	unsigned list_line; /* where the open list begins */
+	bool ended; /* a list left open at the end was reported */
 };
 
 /* Borrows text. */

@@ -14,7 +14,7 @@
 const struct limit_info limit_table[LIMIT_ROWS] = {
 #define LIMIT_SET(id, word, unit, def, min, max, words, announced) \
 	[LIMIT_##id] = { word, announced, LIMIT_##unit, def, min, max, \
-	    LIMIT_##words },
+		LIMIT_##words },
 #include "supervisor/control/limits.def"
 };
 

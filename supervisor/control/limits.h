@@ -9,9 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LIMIT_NONE UINT64_MAX	/* no limit: "x > limit" is never true */
-#define LIMIT_AUTO (UINT64_MAX - 1)	/* computed from the host */
-#define LIMIT_TEXT 32	/* buffer of a formatted value */
+#define LIMIT_NONE UINT64_MAX /* no limit: "x > limit" is never true */
+#define LIMIT_AUTO (UINT64_MAX - 1) /* computed from the host */
+#define LIMIT_TEXT 32 /* buffer of a formatted value */
 
 /* Adjustable rows: LIMIT_EXECS ... index conf->limits[]. */
 enum limit_id {
@@ -30,20 +30,16 @@ enum limit_fixed_value {
 enum limit_unit {
 	LIMIT_COUNT,
 	LIMIT_BYTES,
-	LIMIT_MS,	/* milliseconds */
-	LIMIT_MILLI	/* thousandths, e.g. 1.5 cpus is 1500 */
+	LIMIT_MS, /* milliseconds */
+	LIMIT_MILLI /* thousandths, e.g. 1.5 cpus is 1500 */
 };
 
 /* What may stand in place of a number. */
-enum limit_words {
-	LIMIT_NO_WORD,
-	LIMIT_MAY_NONE,
-	LIMIT_MAY_AUTO
-};
+enum limit_words { LIMIT_NO_WORD, LIMIT_MAY_NONE, LIMIT_MAY_AUTO };
 
 struct limit_info {
-	const char *word;	/* in the configuration */
-	const char *announced;	/* field of hello's limits, or NULL */
+	const char *word; /* in the configuration */
+	const char *announced; /* field of hello's limits, or NULL */
 	enum limit_unit unit;
 	uint64_t def;
 	uint64_t min;
@@ -52,7 +48,7 @@ struct limit_info {
 };
 
 struct limit_fixed_info {
-	const char *announced;	/* or NULL */
+	const char *announced; /* or NULL */
 	uint64_t value;
 };
 
@@ -74,8 +70,7 @@ int limit_parse(enum limit_id id, const char *text, uint64_t *ret_value);
 const char *limit_value_form(enum limit_id id);
 
 /* The shortest text that limit_parse() reads back to the same. */
-void limit_format(enum limit_id id, uint64_t value,
-    char ret_text[LIMIT_TEXT]);
+void limit_format(enum limit_id id, uint64_t value, char ret_text[LIMIT_TEXT]);
 void limit_format_unit(enum limit_unit unit, uint64_t value,
     char ret_text[LIMIT_TEXT]);
 

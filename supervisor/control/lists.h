@@ -10,8 +10,8 @@
 #include <stddef.h>
 
 /* Ports that an entry opens (G18). */
-#define LISTS_WEB 1u	/* 80 and 443 */
-#define LISTS_SSH 2u	/* 22 */
+#define LISTS_WEB 1u /* 80 and 443 */
+#define LISTS_SSH 2u /* 22 */
 
 enum lists_group {
 	LISTS_LLM,
@@ -30,14 +30,14 @@ enum lists_group {
 struct lists_host {
 	const char *pattern;
 	enum lists_group group;
-	unsigned ports;	/* LISTS_WEB | LISTS_SSH */
+	unsigned ports; /* LISTS_WEB | LISTS_SSH */
 };
 
-extern const struct lists_host lists_allow[];	/* App.1, each once */
+extern const struct lists_host lists_allow[]; /* App.1, each once */
 extern const size_t lists_allow_rows;
-extern const char *const lists_deny[];	/* App.2, subdomains too */
+extern const char *const lists_deny[]; /* App.2, subdomains too */
 extern const size_t lists_deny_rows;
-extern const char *const lists_known_off[];	/* App.1, last paragraph */
+extern const char *const lists_known_off[]; /* App.1, last paragraph */
 extern const size_t lists_known_off_rows;
 
 /* "llm", "git", "registry", "catalogue", "github" */
@@ -49,23 +49,23 @@ bool lists_allow_has(const char *pattern);
 
 /* What a path entry of App.6 is; a spec's own entries may be either. */
 enum lists_kind {
-	LISTS_ANY,	/* file or directory */
+	LISTS_ANY, /* file or directory */
 	LISTS_FILE,
 	LISTS_DIR
 };
 
 struct lists_path {
-	const char *path;	/* relative, no leading or trailing slash */
+	const char *path; /* relative, no leading or trailing slash */
 	enum lists_kind kind;
 };
 
-extern const struct lists_path lists_read_home[];	/* below the home */
+extern const struct lists_path lists_read_home[]; /* below the home */
 extern const size_t lists_read_home_rows;
-extern const struct lists_path lists_write_home[];	/* below the home */
+extern const struct lists_path lists_write_home[]; /* below the home */
 extern const size_t lists_write_home_rows;
-extern const struct lists_path lists_write_root[];	/* at any depth */
+extern const struct lists_path lists_write_root[]; /* at any depth */
 extern const size_t lists_write_root_rows;
-extern const struct lists_path lists_write_git[];	/* in a git directory */
+extern const struct lists_path lists_write_git[]; /* in a git directory */
 extern const size_t lists_write_git_rows;
 /*
  * Configuration and hook files below the home that stay write-denied in the
@@ -83,9 +83,9 @@ extern const size_t lists_exec_dirs_rows;
 bool lists_exec_denied(const char *name);
 
 /* App.8, for one variable name.  Letter case is ignored, except in base. */
-bool lists_env_base(const char *name);	/* on the allow list */
-bool lists_env_stripped(const char *name);	/* always removed */
-bool lists_env_secret(const char *name);	/* only when named */
-bool lists_env_ca(const char *name);	/* the five names of M11 */
+bool lists_env_base(const char *name); /* on the allow list */
+bool lists_env_stripped(const char *name); /* always removed */
+bool lists_env_secret(const char *name); /* only when named */
+bool lists_env_ca(const char *name); /* the five names of M11 */
 
 #endif

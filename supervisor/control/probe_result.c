@@ -119,8 +119,7 @@ fill_mechanisms(const struct probe_input *in, struct probe_report *ret)
 
 	for (int i = 0; i < PROBE_MECHANISMS; i++) {
 		ret->mechanisms[i].name = mechanism_names[i];
-		set_text(ret->mechanisms[i].detail, PROBE_TEXT,
-		    "not executed");
+		set_text(ret->mechanisms[i].detail, PROBE_TEXT, "not executed");
 	}
 	for (size_t i = 0; i < in->nrows; i++) {
 		const struct probe_row_in *row = &in->rows[i];
@@ -130,8 +129,8 @@ fill_mechanisms(const struct probe_input *in, struct probe_report *ret)
 			continue;
 		out = &ret->mechanisms[row->mechanism];
 		/* a row given twice holds only if both say so */
-		out->available = row->available &&
-		    (!seen[row->mechanism] || out->available);
+		out->available =
+		    row->available && (!seen[row->mechanism] || out->available);
 		seen[row->mechanism] = true;
 		set_text(out->detail, PROBE_TEXT, "%s",
 		    row->detail != NULL ? row->detail : "");
@@ -188,8 +187,7 @@ native_linux(const struct probe_input *in, struct probe_report *report)
 	row = first_false(report);
 	if (row != NULL) {
 		set_text(r->note, PROBE_TEXT, "%s is not available here%s%s",
-		    row->name, row->detail[0] != '\0' ? ": " : "",
-		    row->detail);
+		    row->name, row->detail[0] != '\0' ? ": " : "", row->detail);
 		return;
 	}
 	set_text(r->note, PROBE_TEXT, "%s", NATIVE_NOTE_LINUX);
@@ -260,6 +258,7 @@ probe_report_make(const struct probe_input *in, struct probe_report *ret)
 	ret->results[BACKEND_NONE].available = true;
 	set_text(ret->results[BACKEND_NONE].note, PROBE_TEXT, "%s", NONE_NOTE);
 	ret->recommendation = ret->results[BACKEND_NATIVE].available ?
-	    BACKEND_NATIVE : BACKEND_NONE;
+	    BACKEND_NATIVE :
+	    BACKEND_NONE;
 	start_line(in, ret);
 }

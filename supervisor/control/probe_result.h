@@ -13,7 +13,7 @@
 #include "supervisor/control/backend.h"
 #include "supervisor/control/setting.h"
 
-#define PROBE_TEXT 384	/* notes, hints and details, cut at this size */
+#define PROBE_TEXT 384 /* notes, hints and details, cut at this size */
 
 /* The mechanisms of A16 are enum probe_row of protocol/cause.h: PROBE_LANDLOCK
  * and so on, in the order of A16 everywhere. */
@@ -28,7 +28,7 @@ int probe_mechanism_find(const char *name);
 struct probe_row_in {
 	enum probe_row mechanism;
 	bool available;
-	const char *detail;	/* may be NULL */
+	const char *detail; /* may be NULL */
 };
 
 /* A program the native backend needs and the package that brings it. */
@@ -38,22 +38,22 @@ struct probe_tool {
 };
 
 struct probe_input {
-	const char *system;	/* uname: "Linux", "Darwin", "Windows_NT" */
+	const char *system; /* uname: "Linux", "Darwin", "Windows_NT" */
 	const char *release;
 	const char *machine;
 	const struct probe_tool *tools;
 	size_t ntools;
 	const struct probe_row_in *rows;
 	size_t nrows;
-	const char *error;	/* a check failed with this error, or NULL */
-	bool name_rules_built;	/* false: the clause of A18 is off */
+	const char *error; /* a check failed with this error, or NULL */
+	bool name_rules_built; /* false: the clause of A18 is off */
 	bool microvm_available;
-	const char *microvm_note;	/* required */
+	const char *microvm_note; /* required */
 	enum setting setting;
 };
 
 struct probe_mechanism {
-	const char *name;	/* static */
+	const char *name; /* static */
 	bool available;
 	char detail[PROBE_TEXT];
 };
@@ -62,8 +62,8 @@ struct probe_result {
 	enum backend backend;
 	bool available;
 	bool requires_install;
-	bool dispatchable;	/* native only; A18 */
-	char install_hint[PROBE_TEXT];	/* empty: absent */
+	bool dispatchable; /* native only; A18 */
+	char install_hint[PROBE_TEXT]; /* empty: absent */
 	char note[PROBE_TEXT];
 };
 
@@ -74,8 +74,8 @@ struct probe_report {
 	enum backend recommendation;
 	bool wsl;
 	bool windows;
-	bool line_warning;	/* priority of line: warning, else info */
-	char line[2 * PROBE_TEXT];	/* the start-up line of A10 */
+	bool line_warning; /* priority of line: warning, else info */
+	char line[2 * PROBE_TEXT]; /* the start-up line of A10 */
 };
 
 /* A8: contains "microsoft" or "wsl" in any letter case. */
@@ -85,7 +85,6 @@ bool probe_release_is_wsl(const char *release);
  * Never fails: what is missing or wrong in the input is reported as not
  * available.  Texts are copied.
  */
-void probe_report_make(const struct probe_input *in,
-    struct probe_report *ret);
+void probe_report_make(const struct probe_input *in, struct probe_report *ret);
 
 #endif

@@ -17,15 +17,15 @@ struct redact {
 	size_t len;
 	size_t pos;
 	char *out;
-	size_t room;	/* bytes left, the terminator not counted */
+	size_t room; /* bytes left, the terminator not counted */
 	size_t used;
 };
 
 /* A token that is known by how it begins. */
 struct shape {
 	const char *prefix;
-	size_t min;	/* bytes that must follow it */
-	bool edge;	/* only after a byte that is no letter or digit */
+	size_t min; /* bytes that must follow it */
+	bool edge; /* only after a byte that is no letter or digit */
 };
 
 static const struct shape shapes[] = {
@@ -40,9 +40,8 @@ static const struct shape shapes[] = {
 	{ "AKIA", 8, true },
 };
 
-static const char *const options[] = {
-	"--token", "--key", "--api-key", "--password"
-};
+static const char *const options[] = { "--token", "--key", "--api-key",
+	"--password" };
 
 static bool
 is_alnum(char c)
@@ -77,7 +76,7 @@ starts(const struct redact *r, size_t at, const char *text, bool fold)
 	if (at > r->len || r->len - at < n)
 		return false;
 	return fold ? strncasecmp(r->in + at, text, n) == 0 :
-	    memcmp(r->in + at, text, n) == 0;
+		      memcmp(r->in + at, text, n) == 0;
 }
 
 static bool
@@ -173,8 +172,8 @@ try_userinfo(struct redact *r)
 	for (size_t i = from; i < r->len; i++) {
 		char c = r->in[i];
 
-		if (c == '/' || c == '?' || c == '#' || c == '"' ||
-		    c == '\'' || (unsigned char)c <= ' ')
+		if (c == '/' || c == '?' || c == '#' || c == '"' || c == '\'' ||
+		    (unsigned char)c <= ' ')
 			break;
 		if (c == '@')
 			last = i;
@@ -258,9 +257,8 @@ try_pem(struct redact *r)
 size_t
 redact_copy(const char *in, size_t len, char *out, size_t size)
 {
-	static bool (*const tries[])(struct redact *) = {
-		try_pem, try_option, try_shape, try_scheme, try_userinfo
-	};
+	static bool (*const tries[])(struct redact *) = { try_pem, try_option,
+		try_shape, try_scheme, try_userinfo };
 	struct redact r = { .in = in, .len = len, .out = out };
 
 	if (size == 0)

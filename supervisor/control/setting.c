@@ -70,7 +70,8 @@ setting_choose(const char *option, const char *environment,
 		if (setting_parse(texts[i], &setting) < 0) {
 			(void)snprintf(message, size,
 			    "%s: the sandbox setting must be on, off or "
-			    "require", source_names[i]);
+			    "require",
+			    source_names[i]);
 			return i == SETTING_FROM_CONFIGURATION ? 1 : 2;
 		}
 		ret->setting = setting;

@@ -8,9 +8,9 @@
 #include <stddef.h>
 
 enum setting {
-	SETTING_ON = 0,	/* wrap when the host offers a backend */
+	SETTING_ON = 0, /* wrap when the host offers a backend */
 	SETTING_OFF,
-	SETTING_REQUIRE	/* an unwrapped run is refused */
+	SETTING_REQUIRE /* an unwrapped run is refused */
 };
 
 enum setting_source {

@@ -26,7 +26,7 @@ give_part(void *arg, const char *name, size_t max, char **ret_text,
 	const struct part *part = arg;
 
 	if (strchr(name, '/') != NULL)
-		abort();	/* the parser checks names */
+		abort(); /* the parser checks names */
 	if (part->data == NULL || part->len > max) {
 		*ret_why = "absent";
 		return -ENOENT;
@@ -73,11 +73,10 @@ check_round_trip(const struct conf *conf)
 
 	if (once_len <= CONF_BYTES_MAX) {
 		if (conf_parse("printed", once, once_len, NULL, NULL, &again,
-		    &errors) != 0)
+			&errors) != 0)
 			abort();
 		twice = print(again, &twice_len);
-		if (once_len != twice_len ||
-		    memcmp(once, twice, once_len) != 0)
+		if (once_len != twice_len || memcmp(once, twice, once_len) != 0)
 			abort();
 		free(twice);
 		conf_free(again);

@@ -71,7 +71,8 @@ an_unknown_explicit_backend_is_bad_params(void **state)
 
 	(void)state;
 	ask.explicit_name = "firecracker";
-	assert_refused(&ask, BACKEND_BAD_PARAMS, "unknown backend "
+	assert_refused(&ask, BACKEND_BAD_PARAMS,
+	    "unknown backend "
 	    "\"firecracker\": use microvm, native or none");
 	ask.explicit_name = "a\nb";
 	assert_refused(&ask, BACKEND_BAD_PARAMS, "\"a?b\"");
@@ -138,7 +139,7 @@ require_refuses_every_unwrapped_run(void **state)
 	ask.explicit_name = "none";
 	assert_refused(&ask, BACKEND_UNCONFINED, "require");
 	ask.explicit_name = NULL;
-	ask.has_stored = true;	/* null parses as none */
+	ask.has_stored = true; /* null parses as none */
 	assert_refused(&ask, BACKEND_UNCONFINED, "require");
 	ask = plain;
 	ask.setting = SETTING_REQUIRE;
@@ -189,7 +190,8 @@ a_default_of_microvm_steps_down_and_says_so(void **state)
 	ask.conf_default = BACKEND_MICROVM;
 	assert_chosen(&ask, BACKEND_NATIVE);
 	backend_choose(&ask, &c);
-	assert_string_equal(c.log_line, "microvm unavailable (no virtual "
+	assert_string_equal(c.log_line,
+	    "microvm unavailable (no virtual "
 	    "machine here): default steps down to native");
 	ask.native_available = false;
 	assert_chosen(&ask, BACKEND_NONE);
@@ -208,18 +210,22 @@ the_first_source_given_decides_the_setting(void **state)
 
 	(void)state;
 	assert_int_equal(setting_choose(" OFF ", "require", "on", &c, text,
-	    sizeof(text)), 0);
+			     sizeof(text)),
+	    0);
 	assert_int_equal(c.setting, SETTING_OFF);
 	assert_int_equal(c.source, SETTING_FROM_OPTION);
 	assert_int_equal(setting_choose(NULL, "\tRequire\n", "on", &c, text,
-	    sizeof(text)), 0);
+			     sizeof(text)),
+	    0);
 	assert_int_equal(c.setting, SETTING_REQUIRE);
 	assert_int_equal(c.source, SETTING_FROM_ENVIRONMENT);
 	assert_int_equal(setting_choose(NULL, NULL, "off", &c, text,
-	    sizeof(text)), 0);
+			     sizeof(text)),
+	    0);
 	assert_int_equal(c.source, SETTING_FROM_CONFIGURATION);
 	assert_int_equal(setting_choose(NULL, NULL, NULL, &c, text,
-	    sizeof(text)), 0);
+			     sizeof(text)),
+	    0);
 	assert_int_equal(c.setting, SETTING_ON);
 	assert_int_equal(c.source, SETTING_FROM_DEFAULT);
 }
@@ -232,17 +238,20 @@ a_bad_setting_names_its_source_and_status(void **state)
 
 	(void)state;
 	assert_int_equal(setting_choose("maybe", NULL, NULL, &c, text,
-	    sizeof(text)), 2);
+			     sizeof(text)),
+	    2);
 	assert_non_null(strstr(text, "--sandbox"));
-	assert_int_equal(setting_choose(NULL, "", NULL, &c, text,
-	    sizeof(text)), 2);
+	assert_int_equal(setting_choose(NULL, "", NULL, &c, text, sizeof(text)),
+	    2);
 	assert_non_null(strstr(text, "CC_SERVER_SANDBOX"));
 	assert_int_equal(setting_choose(NULL, NULL, "o n", &c, text,
-	    sizeof(text)), 1);
+			     sizeof(text)),
+	    1);
 	assert_non_null(strstr(text, "configuration"));
 	/* a bad value of higher rank is not passed over */
 	assert_int_equal(setting_choose("1", "on", "on", &c, text,
-	    sizeof(text)), 2);
+			     sizeof(text)),
+	    2);
 	assert_int_equal(c.setting, SETTING_OFF);
 }
 

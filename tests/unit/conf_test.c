@@ -25,7 +25,7 @@
 
 struct row {
 	const char *in;
-	const char *out;	/* the error's text, or what -nv prints */
+	const char *out; /* the error's text, or what -nv prints */
 };
 
 /* Includes of the tests: a name and its text. */
@@ -87,8 +87,8 @@ accept_text(const char *text)
 	int r = parse_text(text, &conf, &errors);
 
 	if (r < 0)
-		fail_msg("%s\n%s", text, errors.n > 0 ? errors.list[0].text :
-		    "no error");
+		fail_msg("%s\n%s", text,
+		    errors.n > 0 ? errors.list[0].text : "no error");
 	assert_int_equal(errors.n, 0);
 	conf_errors_done(&errors);
 	return conf;
@@ -202,8 +202,7 @@ every_sentence_is_stored(void **state)
 	assert_int_equal(conf->log_level, CONF_LOG_DEBUG);
 	assert_false(conf->egress_additions);
 	assert_int_equal(conf->allow_hosts.n, 4);
-	assert_string_equal(conf->allow_hosts.list[0].pattern,
-	    "a.example.com");
+	assert_string_equal(conf->allow_hosts.list[0].pattern, "a.example.com");
 	assert_int_equal(conf->allow_hosts.list[2].origin.line, 15);
 	assert_string_equal(conf->allow_hosts.list[2].origin.file, "t.conf");
 	assert_int_equal(conf->allow_hosts.list[3].port, 2222);
@@ -228,20 +227,29 @@ static void
 sentences_of_later_parts_are_refused(void **state)
 {
 	static const char *const texts[] = {
-		"terminal default native", "terminal default microvm",
-		"metrics on", "sni optional for { \"a.example.com\" }",
+		"terminal default native",
+		"terminal default microvm",
+		"metrics on",
+		"sni optional for { \"a.example.com\" }",
 		"upstream proxy \"http://proxy.example.com:3128\"",
-		"permit loopback-port 1024:65535", "deny name { \"*.key\" }",
+		"permit loopback-port 1024:65535",
+		"deny name { \"*.key\" }",
 		"permit name-exemptions on",
-		"permit unix-socket { \"/run/x.sock\" }", "guard auto",
-		"microvm accel kvm", "microvm memory 2G",
+		"permit unix-socket { \"/run/x.sock\" }",
+		"guard auto",
+		"microvm accel kvm",
+		"microvm memory 2G",
 		"managed deny gitPush refs { \"main\" }",
-		"autonomy max actFreely", "template default strict",
+		"autonomy max actFreely",
+		"template default strict",
 		"github app 12 key \"app.pem\"",
 		"token file \"t\" for \"git.example.com\"",
-		"audit keep 90 1G", "limit silence-chat 15m",
-		"limit push-max 2G", "limit approval 10m",
-		"deny write { \"*.key\" }", "deny read /srv/?",
+		"audit keep 90 1G",
+		"limit silence-chat 15m",
+		"limit push-max 2G",
+		"limit approval 10m",
+		"deny write { \"*.key\" }",
+		"deny read /srv/?",
 	};
 
 	(void)state;
@@ -249,7 +257,7 @@ sentences_of_later_parts_are_refused(void **state)
 		refuse_at(texts[i], 1, "not in this version");
 	/* words of later parts are ordinary text in lists and quotes */
 	conf_free(accept_text("allow host { guard.name.example }\n"
-	    "run-user \"guard\"\nbackend default microvm\n"));
+			      "run-user \"guard\"\nbackend default microvm\n"));
 }
 
 static void
@@ -258,15 +266,18 @@ bad_sentences_name_the_fault(void **state)
 	static const struct row rows[] = {
 		{ "frobnicate on", "unknown word \"frobnicate\"" },
 		{ "allow", "unexpected end of line, expected host" },
-		{ "allow network to x", "unexpected \"network\", expected "
+		{ "allow network to x",
+		    "unexpected \"network\", expected "
 		    "host" },
 		{ "deny everything", "unexpected \"everything\"" },
 		{ "permit", "expected" },
 		{ "sandbox maybe", "on, off or require" },
-		{ "sandbox on off", "unexpected \"off\", expected end of "
+		{ "sandbox on off",
+		    "unexpected \"off\", expected end of "
 		    "line" },
 		{ "sandbox", "expected a word" },
-		{ "backend default firecracker", "unknown backend "
+		{ "backend default firecracker",
+		    "unknown backend "
 		    "\"firecracker\": use microvm, native or none" },
 		{ "terminal default qemu", "use none" },
 		{ "log level loud", "use err" },
@@ -294,8 +305,7 @@ bad_sentences_name_the_fault(void **state)
 		{ "permit private 10.0.0.0/8 for {}", "at least one" },
 		{ "permit private 10.0.0.1/8 for a.example.com", "10.0.0.1" },
 		{ "permit private 127.0.0.0/8 for a.example.com", "never" },
-		{ "permit private 169.254.169.254 for a.example.com",
-		    "never" },
+		{ "permit private 169.254.169.254 for a.example.com", "never" },
 		{ "permit private 169.254.0.0/16 for a.example.com", "never" },
 		{ "permit private 100.64.0.0/10 for a.example.com", "never" },
 		{ "permit private 0.0.0.0/0 for a.example.com", "never" },
@@ -371,7 +381,9 @@ repeats_and_contradictions_are_refused(void **state)
 		{ "state-dir /run/stockade", 1, "are the same" },
 		{ "backend default none\nsandbox require", 1, "contradicts" },
 		{ "deny host b.example.com\nallow host { a.example.com\n"
-		    "b.example.com }", 3, "deny host \"b.example.com\" in "
+		  "b.example.com }",
+		    3,
+		    "deny host \"b.example.com\" in "
 		    "t.conf:1" },
 		{ "allow host a.b.example.com\ndeny host example.com", 1,
 		    "contradicts" },
@@ -382,7 +394,8 @@ repeats_and_contradictions_are_refused(void **state)
 		{ "allow host pypi.org\nbaseline except pypi.org", 1,
 		    "contradicts baseline except" },
 		{ "permit private 10.0.0.0/8 for a.example.com\n"
-		    "deny host a.example.com", 1, "contradicts" },
+		  "deny host a.example.com",
+		    1, "contradicts" },
 		{ "deny read /opt\nsystem-path /opt/sdk", 2, "contradicts" },
 		{ "limit sessions 8\nlimit sessions-uid 9", 2, "larger" },
 		{ "include \"more.conf\"\ninclude \"more.conf\"", 2,
@@ -393,7 +406,8 @@ repeats_and_contradictions_are_refused(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
 		refuse_at(rows[i].text, rows[i].line, rows[i].expected);
 	/* what only looks like one */
-	conf_free(accept_text("allow host *.example.com\n"
+	conf_free(accept_text(
+	    "allow host *.example.com\n"
 	    "deny host bad.example.com\nallow host a.org\nallow host a.org\n"
 	    "allow host pypi.org port 8443\nbaseline except pypi.org\n"
 	    "deny read /opt/sdk/keys\nsystem-path /opt/sdk\n"
@@ -444,17 +458,17 @@ includes_are_one_level_deep_and_keep_their_place(void **state)
 
 	(void)state;
 	conf = accept_text("include \"more.conf\"\ninclude empty.conf\n"
-	    "allow host after.example.com");
+			   "allow host after.example.com");
 	assert_int_equal(conf->allow_hosts.n, 2);
-	assert_string_equal(conf->allow_hosts.list[0].origin.file,
-	    "more.conf");
+	assert_string_equal(conf->allow_hosts.list[0].origin.file, "more.conf");
 	assert_int_equal(conf->allow_hosts.list[0].origin.line, 1);
 	assert_int_equal(conf->allow_hosts.list[1].origin.line, 3);
 	assert_int_equal(conf->files.n, 3);
 	conf_free(conf);
 
 	assert_int_equal(parse_text("sandbox on\ninclude \"bad.conf\"\nfrob\n",
-	    &conf, &errors), -EINVAL);
+			     &conf, &errors),
+	    -EINVAL);
 	assert_int_equal(errors.n, 2);
 	assert_string_equal(errors.list[0].file, "bad.conf");
 	assert_int_equal(errors.list[0].line, 3);
@@ -462,20 +476,23 @@ includes_are_one_level_deep_and_keep_their_place(void **state)
 	assert_int_equal(errors.list[1].line, 3);
 	conf_errors_done(&errors);
 
-	assert_int_equal(parse_text("include \"nested.conf\"", &conf,
-	    &errors), -EINVAL);
+	assert_int_equal(parse_text("include \"nested.conf\"", &conf, &errors),
+	    -EINVAL);
 	assert_string_equal(errors.list[0].file, "nested.conf");
 	assert_non_null(strstr(errors.list[0].text, "cannot include"));
 	conf_errors_done(&errors);
 
 	assert_int_equal(parse_text("allow host x.example.com\n"
-	    "include \"deny.conf\"", &conf, &errors), -EINVAL);
+				    "include \"deny.conf\"",
+			     &conf, &errors),
+	    -EINVAL);
 	assert_non_null(strstr(errors.list[0].text, "deny.conf:1"));
 	conf_errors_done(&errors);
 
 	memset(&errors, 0, sizeof(errors));
-	assert_int_equal(conf_parse("t.conf", "include \"more.conf\"", 19,
-	    NULL, NULL, &conf, &errors), -EINVAL);
+	assert_int_equal(conf_parse("t.conf", "include \"more.conf\"", 19, NULL,
+			     NULL, &conf, &errors),
+	    -EINVAL);
 	conf_errors_done(&errors);
 }
 
@@ -504,16 +521,17 @@ what_is_printed_reads_back_to_the_same(void **state)
 	(void)state;
 	round_trip("");
 	round_trip("sandbox off\nbackend default microvm\nrun-user u\n"
-	    "socket \"/tmp/a \\\" \\\\ b\"\nlimit cpus 0.25\n"
-	    "limit memory auto\nlimit wall 90s\nlimit tmp 1500M\n"
-	    "limit shm 1048577\nlimit idle 61m\n");
+		   "socket \"/tmp/a \\\" \\\\ b\"\nlimit cpus 0.25\n"
+		   "limit memory auto\nlimit wall 90s\nlimit tmp 1500M\n"
+		   "limit shm 1048577\nlimit idle 61m\n");
 }
 
 static void
 every_kind_of_entry_reads_back_to_the_same(void **state)
 {
 	(void)state;
-	round_trip("allow host { a.example.com *.b.example.com 8.8.8.8 "
+	round_trip(
+	    "allow host { a.example.com *.b.example.com 8.8.8.8 "
 	    "[2001:4860:4860::8888] x.*.example.com }\n"
 	    "allow host a.example.com port 8443\n"
 	    "allow host { c.example.com d.example.com } port 22\n"
@@ -529,9 +547,11 @@ every_kind_of_entry_reads_back_to_the_same(void **state)
 static void
 unicode_names_become_a_labels(void **state)
 {
-	struct conf *conf = accept_text("allow host { "
-	    "\"b\xc3\xbc" "cher.example\" *.m\xc3\xbcnchen.example }\n"
-	    "deny host \"\xe6\x97\xa5\xe6\x9c\xac.example\"\n");
+	struct conf *conf =
+	    accept_text("allow host { "
+			"\"b\xc3\xbc"
+			"cher.example\" *.m\xc3\xbcnchen.example }\n"
+			"deny host \"\xe6\x97\xa5\xe6\x9c\xac.example\"\n");
 
 	(void)state;
 	assert_string_equal(conf->allow_hosts.list[0].pattern,
@@ -542,8 +562,12 @@ unicode_names_become_a_labels(void **state)
 	    "xn--wgv71a.example");
 	conf_free(conf);
 	/* upper case, sharp s, a combining mark, full width, broken UTF-8 */
-	refuse_at("deny host \"B\xc3\x9c" "CHER.example\"", 1, "A-labels");
-	refuse_at("deny host \"stra\xc3\x9f" "e.example\"", 1, "A-labels");
+	refuse_at("deny host \"B\xc3\x9c"
+		  "CHER.example\"",
+	    1, "A-labels");
+	refuse_at("deny host \"stra\xc3\x9f"
+		  "e.example\"",
+	    1, "A-labels");
 	refuse_at("deny host \"u\xcc\x88.example\"", 1, "A-labels");
 	refuse_at("deny host \"\xef\xbd\x81.example\"", 1, "A-labels");
 	refuse_at("deny host \"\xc3.example\"", 1, "A-labels");
@@ -556,12 +580,15 @@ punycode_agrees_with_rfc_3492(void **state)
 {
 	static const struct row rows[] = {
 		{ "\xe4\xbb\x96\xe4\xbb\xac\xe4\xb8\xba\xe4\xbb\x80\xe4\xb9"
-		    "\x88\xe4\xb8\x8d\xe8\xaf\xb4\xe4\xb8\xad\xe6\x96\x87",
+		  "\x88\xe4\xb8\x8d\xe8\xaf\xb4\xe4\xb8\xad\xe6\x96\x87",
 		    "xn--ihqwcrb4cv8a8dqg056pqjye" },
-		{ "pro\xc4\x8dprost\xc4\x9bnemluv\xc3\xad\xc4\x8d" "esky",
+		{ "pro\xc4\x8dprost\xc4\x9bnemluv\xc3\xad\xc4\x8d"
+		  "esky",
 		    "xn--proprostnemluvesky-uyb24dma41a" },
-		{ "3\xe5\xb9\xb4" "b\xe7\xb5\x84\xe9\x87\x91\xe5\x85\xab\xe5"
-		    "\x85\x88\xe7\x94\x9f", "xn--3b-ww4c5e180e575a65lsy2b" },
+		{ "3\xe5\xb9\xb4"
+		  "b\xe7\xb5\x84\xe9\x87\x91\xe5\x85\xab\xe5"
+		  "\x85\x88\xe7\x94\x9f",
+		    "xn--3b-ww4c5e180e575a65lsy2b" },
 		{ "a.b", "a.b" },
 		{ "", "" },
 	};
@@ -571,7 +598,8 @@ punycode_agrees_with_rfc_3492(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		assert_int_equal(idna_to_ascii(rows[i].in, strlen(rows[i].in),
-		    out, sizeof(out), &why), 0);
+				     out, sizeof(out), &why),
+		    0);
 		assert_string_equal(out, rows[i].out);
 	}
 	assert_int_equal(idna_to_ascii("abc", 3, out, 3, &why), -ENOSPC);
@@ -654,8 +682,10 @@ source_file(const char *name)
 	(void)snprintf(path, sizeof(path), "%s/%s",
 	    source != NULL ? source : ".", name);
 	f = fopen(path, "r");
-	if (f == NULL)
+	if (f == NULL) {
 		fail_msg("%s: %s", path, strerror(errno));
+		abort();
+	}
 	assert_true(fread(text, 1, SOURCE_MAX - 1, f) > 0);
 	assert_int_equal(fclose(f), 0);
 	return text;
@@ -734,7 +764,7 @@ a_reload_names_what_needs_a_restart(void **state)
 {
 	struct conf *a = accept_text("");
 	struct conf *b = accept_text("runtime-dir /run/x\nadmin-group y\n"
-	    "deny host a.example.com\n");
+				     "deny host a.example.com\n");
 	const char *names[8];
 
 	(void)state;
@@ -765,8 +795,8 @@ make_dir(char path[64])
 static void
 make_file(int dirfd, const char *name, const char *text, mode_t mode)
 {
-	int fd = openat(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-	    0600);
+	int fd =
+	    openat(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
@@ -777,9 +807,8 @@ make_file(int dirfd, const char *name, const char *text, mode_t mode)
 static void
 remove_dir(int fd, const char *path)
 {
-	static const char *const names[] = {
-		"a.conf", "b.conf", "fifo", "link.conf", "dir"
-	};
+	static const char *const names[] = { "a.conf", "b.conf", "fifo",
+		"link.conf", "dir" };
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (unlinkat(fd, names[i], 0) < 0)
@@ -797,8 +826,7 @@ refuse_file(int fd, const char *name, const char *expected)
 	assert_int_equal(conf_load(fd, name, false, &conf, &errors), -EINVAL);
 	assert_null(conf);
 	if (strstr(errors.list[0].text, expected) == NULL)
-		fail_msg("\"%s\" lacks \"%s\"", errors.list[0].text,
-		    expected);
+		fail_msg("\"%s\" lacks \"%s\"", errors.list[0].text, expected);
 	conf_errors_done(&errors);
 }
 
@@ -893,8 +921,7 @@ main(void)
 		cmocka_unit_test(a_reload_names_what_needs_a_restart),
 		cmocka_unit_test(only_roots_own_files_are_read),
 		cmocka_unit_test(links_fifos_and_directories_are_not_read),
-		cmocka_unit_test(
-		    a_missing_file_means_defaults_where_permitted),
+		cmocka_unit_test(a_missing_file_means_defaults_where_permitted),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

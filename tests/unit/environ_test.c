@@ -70,8 +70,11 @@ static void
 base_passes_only_the_allow_list(void **state)
 {
 	static const struct environ_pair base[] = {
-		{ "LANG", "C.UTF-8" }, { "LC_ALL", "C" }, { "TERM", "xterm" },
-		{ "AWS_SECRET_ACCESS_KEY", "s" }, { "FOO", "bar" },
+		{ "LANG", "C.UTF-8" },
+		{ "LC_ALL", "C" },
+		{ "TERM", "xterm" },
+		{ "AWS_SECRET_ACCESS_KEY", "s" },
+		{ "FOO", "bar" },
 		{ "LD_PRELOAD", "/x.so" },
 	};
 	struct environ_input in = plain;
@@ -94,11 +97,11 @@ static void
 strip_names_are_removed_whoever_gives_them(void **state)
 {
 	static const struct environ_pair pass[] = { { "LD_PRELOAD", "a" } };
-	static const struct environ_pair spec[] = {
-		{ "node_options", "b" }, { "OK", "1" }, { "LD_PRELOAD", "c" }
-	};
+	static const struct environ_pair spec[] = { { "node_options", "b" },
+		{ "OK", "1" }, { "LD_PRELOAD", "c" } };
 	static const struct environ_pair exec[] = {
-		{ "GIT_SSH_COMMAND", "sh" }, { "STOCKADE_RUN_DIR", "/x" },
+		{ "GIT_SSH_COMMAND", "sh" },
+		{ "STOCKADE_RUN_DIR", "/x" },
 		{ "HTTP_PROXY", "http://evil" },
 	};
 	struct environ_input in = plain;
@@ -126,18 +129,15 @@ static void
 later_groups_win_and_ours_are_last(void **state)
 {
 	static const struct environ_pair base[] = { { "TERM", "base" } };
-	static const struct environ_pair pass[] = {
-		{ "TERM", "pass" }, { "A", "pass" }
-	};
-	static const struct environ_pair spec[] = {
-		{ "A", "spec" }, { "B", "spec" }, { "HOME", "/evil" },
-		{ "TMPDIR", "/evil" }, { "GH_TOKEN", "mine" }
-	};
+	static const struct environ_pair pass[] = { { "TERM", "pass" },
+		{ "A", "pass" } };
+	static const struct environ_pair spec[] = { { "A", "spec" },
+		{ "B", "spec" }, { "HOME", "/evil" }, { "TMPDIR", "/evil" },
+		{ "GH_TOKEN", "mine" } };
 	static const struct environ_pair exec[] = { { "B", "exec" } };
 	static const struct environ_pair broker[] = { { "GH_TOKEN", "ours" } };
-	static const struct environ_pair fixed[] = {
-		{ "STOCKADE_RUN_DIR", "/run/stockade/run" }
-	};
+	static const struct environ_pair fixed[] = { { "STOCKADE_RUN_DIR",
+	    "/run/stockade/run" } };
 	struct environ_input in = plain;
 	struct environ_result env;
 
@@ -182,10 +182,9 @@ secret_names_pass_when_named_and_are_listed(void **state)
 static void
 proxy_variables_are_ours(void **state)
 {
-	static const struct environ_pair spec[] = {
-		{ "http_proxy", "http://evil" }, { "No_Proxy", "*" },
-		{ "NODE_USE_ENV_PROXY", "0" }
-	};
+	static const struct environ_pair spec[] = { { "http_proxy",
+							"http://evil" },
+		{ "No_Proxy", "*" }, { "NODE_USE_ENV_PROXY", "0" } };
 	struct environ_input in = plain;
 	struct environ_result env;
 
@@ -204,7 +203,8 @@ proxy_variables_are_ours(void **state)
 	assert_value(&env, "no_proxy", "localhost,127.0.0.1,::1");
 	assert_value(&env, "No_Proxy", NULL);
 	assert_value(&env, "NODE_USE_ENV_PROXY", "1");
-	assert_value(&env, "GIT_SSH_COMMAND", "ssh -o ControlMaster=no -o "
+	assert_value(&env, "GIT_SSH_COMMAND",
+	    "ssh -o ControlMaster=no -o "
 	    "ControlPath=none -o 'ProxyCommand=/run/stockade/connect "
 	    "%h %p'");
 	assert_int_equal(env.nstripped, 3);
@@ -223,10 +223,9 @@ below_work(void *arg, const char *dir)
 static void
 path_keeps_what_is_in_view(void **state)
 {
-	static const struct environ_pair base[] = {
-		{ "PATH", "/work/bin:/usr/bin::bin:./x:/opt/x:/work/../etc:"
-		    "/work/bin:/work/a/./b:/work/c:" }
-	};
+	static const struct environ_pair base[] = { { "PATH",
+	    "/work/bin:/usr/bin::bin:./x:/opt/x:/work/../etc:"
+	    "/work/bin:/work/a/./b:/work/c:" } };
 	struct environ_input in = plain;
 	struct environ_result env;
 	unsigned asked = 0;
@@ -239,7 +238,7 @@ path_keeps_what_is_in_view(void **state)
 	assert_int_equal(environ_make(&in, &env, NULL), 0);
 	assert_value(&env, "PATH",
 	    "/usr/local/bin:/usr/bin:/bin:/work/bin:/work/c");
-	assert_int_equal(asked, 3);	/* each directory once, none with dots */
+	assert_int_equal(asked, 3); /* each directory once, none with dots */
 	environ_done(&env);
 	in.in_view = NULL;
 	assert_int_equal(environ_make(&in, &env, NULL), 0);
@@ -282,9 +281,8 @@ authorities_of_the_host_are_set_by_us(void **state)
 static void
 malformed_names_are_refused(void **state)
 {
-	static const char *const names[] = {
-		"", "A=B", "A B", "A\nB", "A\x7f", "\xc3\xa4"
-	};
+	static const char *const names[] = { "", "A=B", "A B", "A\nB", "A\x7f",
+		"\xc3\xa4" };
 	struct environ_input in = plain;
 	struct environ_result env;
 	char bad[ENVIRON_NAME_MAX + 1];
@@ -294,9 +292,9 @@ malformed_names_are_refused(void **state)
 	memset(lengthy, 'A', sizeof(lengthy) - 1);
 	lengthy[sizeof(lengthy) - 1] = '\0';
 	for (size_t i = 0; i <= ARRAY_LEN(names); i++) {
-		struct environ_pair pair = {
-			i < ARRAY_LEN(names) ? names[i] : lengthy, "secret"
-		};
+		struct environ_pair pair = { i < ARRAY_LEN(names) ? names[i] :
+								    lengthy,
+			"secret" };
 
 		set_pairs(&in.exec_env, &pair, 1);
 		assert_int_equal(environ_make(&in, &env, bad), -EINVAL);
@@ -311,7 +309,7 @@ static void
 amounts_are_limited(void **state)
 {
 	struct environ_pair *pairs = calloc(257, sizeof(*pairs));
-	char (*names)[8] = calloc(257, sizeof(*names));
+	char(*names)[8] = calloc(257, sizeof(*names));
 	char *value = malloc(32769);
 	struct environ_input in = plain;
 	struct environ_result env;
@@ -340,7 +338,7 @@ amounts_are_limited(void **state)
 	environ_done(&env);
 	for (size_t i = 0; i < 9; i++)
 		pairs[i].value = value;
-	set_pairs(&in.spec_env, pairs, 9);	/* 9 times 32 KiB */
+	set_pairs(&in.spec_env, pairs, 9); /* 9 times 32 KiB */
 	assert_int_equal(environ_make(&in, &env, NULL), -E2BIG);
 	free(value);
 	free(names);

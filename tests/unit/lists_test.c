@@ -21,8 +21,7 @@ assert_normal(const char *pattern)
 	char text[HOSTNAME_MAX + 1];
 	enum hostname_fault fault = HOSTNAME_OK;
 
-	if (hostname_pattern_parse(pattern, strlen(pattern), text,
-	    &fault) < 0)
+	if (hostname_pattern_parse(pattern, strlen(pattern), text, &fault) < 0)
 		fail_msg("%s: %s", pattern, hostname_why(fault));
 	assert_string_equal(text, pattern);
 }
@@ -76,14 +75,24 @@ static void
 metadata_and_telemetry_are_denied_with_subdomains(void **state)
 {
 	static const char *const denied[] = {
-		"169.254.169.254", "metadata", "metadata.google.internal",
-		"a.metadata.google.internal", "sentry.io", "o1.sentry.io",
-		"a.b.sentry.io", "statsig.anthropic.com", "[fd00:ec2::254]",
-		"x.statsig.anthropic.com", "168.63.129.16",
+		"169.254.169.254",
+		"metadata",
+		"metadata.google.internal",
+		"a.metadata.google.internal",
+		"sentry.io",
+		"o1.sentry.io",
+		"a.b.sentry.io",
+		"statsig.anthropic.com",
+		"[fd00:ec2::254]",
+		"x.statsig.anthropic.com",
+		"168.63.129.16",
 	};
 	static const char *const free_hosts[] = {
-		"api.anthropic.com", "notsentry.io", "sentry.io.example.com",
-		"metadata.example.com", "169.254.169.25",
+		"api.anthropic.com",
+		"notsentry.io",
+		"sentry.io.example.com",
+		"metadata.example.com",
+		"169.254.169.25",
 	};
 
 	(void)state;
@@ -98,18 +107,45 @@ static void
 names_that_inject_code_are_stripped_in_any_case(void **state)
 {
 	static const char *const stripped[] = {
-		"LD_PRELOAD", "ld_preload", "Ld_AuDiT", "DYLD_INSERT_LIBRARIES",
-		"NODE_OPTIONS", "BASH_ENV", "BASH_FUNC_ls%%", "ENV",
-		"GIT_SSH_COMMAND", "GIT_CONFIG", "GIT_CONFIG_COUNT",
-		"GIT_CONFIG_KEY_0", "GIT_TRACE2_EVENT", "PROMPT_COMMAND",
-		"STOCKADE_SOCKET", "npm_config_prefix", "NPM_CONFIG_PREFIX",
-		"HTTP_PROXY", "https_proxy", "ALL_PROXY", "ftp_proxy", "IFS",
-		"DOCKER_HOST", "SSH_AUTH_SOCK", "NODE_EXTRA_CA_CERTS",
+		"LD_PRELOAD",
+		"ld_preload",
+		"Ld_AuDiT",
+		"DYLD_INSERT_LIBRARIES",
+		"NODE_OPTIONS",
+		"BASH_ENV",
+		"BASH_FUNC_ls%%",
+		"ENV",
+		"GIT_SSH_COMMAND",
+		"GIT_CONFIG",
+		"GIT_CONFIG_COUNT",
+		"GIT_CONFIG_KEY_0",
+		"GIT_TRACE2_EVENT",
+		"PROMPT_COMMAND",
+		"STOCKADE_SOCKET",
+		"npm_config_prefix",
+		"NPM_CONFIG_PREFIX",
+		"HTTP_PROXY",
+		"https_proxy",
+		"ALL_PROXY",
+		"ftp_proxy",
+		"IFS",
+		"DOCKER_HOST",
+		"SSH_AUTH_SOCK",
+		"NODE_EXTRA_CA_CERTS",
 	};
 	static const char *const passed[] = {
-		"PATH", "HOME", "LANG", "LC_ALL", "CLAUDE_CONFIG_DIR", "FOO",
-		"ANTHROPIC_API_KEY", "XLD_PRELOAD", "GIT_AUTHOR_NAME",
-		"ENVIRONMENT", "PROXY", "SSL_CERT_FILE",
+		"PATH",
+		"HOME",
+		"LANG",
+		"LC_ALL",
+		"CLAUDE_CONFIG_DIR",
+		"FOO",
+		"ANTHROPIC_API_KEY",
+		"XLD_PRELOAD",
+		"GIT_AUTHOR_NAME",
+		"ENVIRONMENT",
+		"PROXY",
+		"SSL_CERT_FILE",
 	};
 
 	(void)state;
@@ -143,12 +179,10 @@ base_and_secret_names_are_told_apart(void **state)
 static void
 dangerous_binaries_are_denied_by_name(void **state)
 {
-	static const char *const denied[] = {
-		"sudo", "su", "mount", "mkfs.ext4", "mkfs.", "nsenter"
-	};
-	static const char *const free_names[] = {
-		"rm", "unlink", "rmdir", "dd", "mkfs", "sudoedit", "amount", ""
-	};
+	static const char *const denied[] = { "sudo", "su", "mount",
+		"mkfs.ext4", "mkfs.", "nsenter" };
+	static const char *const free_names[] = { "rm", "unlink", "rmdir", "dd",
+		"mkfs", "sudoedit", "amount", "" };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(denied); i++)

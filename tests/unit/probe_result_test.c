@@ -10,7 +10,8 @@
 #include "common/size.h"
 #include "supervisor/control/probe_result.h"
 
-#define END_UNWRAPPED "; runs are bounded by a cleaned environment, " \
+#define END_UNWRAPPED \
+	"; runs are bounded by a cleaned environment, " \
 	"command policy and guardrails only"
 
 static const struct probe_tool bwrap_found = { "bubblewrap", true };
@@ -56,7 +57,8 @@ linux_with_the_tool_is_on(void **state)
 	assert_string_equal(r.results[BACKEND_NATIVE].install_hint, "");
 	assert_string_equal(r.results[BACKEND_NATIVE].note,
 	    "bubblewrap \u2014 namespace isolation, no kernel boundary");
-	assert_string_equal(r.line, "agent sandbox ON: bubblewrap \u2014 "
+	assert_string_equal(r.line,
+	    "agent sandbox ON: bubblewrap \u2014 "
 	    "namespace isolation, no kernel boundary");
 	assert_false(r.line_warning);
 	assert_int_equal(r.recommendation, BACKEND_NATIVE);
@@ -83,9 +85,9 @@ a_missing_tool_gives_the_hint(void **state)
 	assert_false(r.results[BACKEND_NATIVE].dispatchable);
 	assert_string_equal(r.results[BACKEND_NATIVE].install_hint,
 	    "Missing: bubblewrap. Install: sudo apt-get install bubblewrap");
-	assert_string_equal(r.line, "no OS-native agent sandbox on this host: "
-	    "Missing: bubblewrap. Install: sudo apt-get install bubblewrap"
-	    END_UNWRAPPED);
+	assert_string_equal(r.line,
+	    "no OS-native agent sandbox on this host: "
+	    "Missing: bubblewrap. Install: sudo apt-get install bubblewrap" END_UNWRAPPED);
 	assert_true(r.line_warning);
 	assert_int_equal(r.recommendation, BACKEND_NONE);
 }
@@ -103,16 +105,16 @@ macos_has_its_own_note(void **state)
 	h.in.ntools = 0;
 	probe_report_make(&h.in, &r);
 	assert_true(r.results[BACKEND_NATIVE].available);
-	assert_string_equal(r.results[BACKEND_NATIVE].note, "sandbox-exec "
+	assert_string_equal(r.results[BACKEND_NATIVE].note,
+	    "sandbox-exec "
 	    "(Seatbelt) \u2014 namespace isolation, no kernel boundary");
 }
 
 static void
 other_platforms_are_not_offered(void **state)
 {
-	static const char *const systems[] = {
-		"Windows_NT", "windows", "FreeBSD", "", NULL
-	};
+	static const char *const systems[] = { "Windows_NT", "windows",
+		"FreeBSD", "", NULL };
 	struct probe_report r;
 	struct host h;
 
@@ -124,9 +126,9 @@ other_platforms_are_not_offered(void **state)
 		probe_report_make(&h.in, &r);
 		assert_false(r.results[BACKEND_NATIVE].available);
 		assert_false(r.results[BACKEND_NATIVE].requires_install);
-		assert_string_equal(r.results[BACKEND_NATIVE].install_hint,
-		    "");
-		assert_string_equal(r.results[BACKEND_NATIVE].note, "The "
+		assert_string_equal(r.results[BACKEND_NATIVE].install_hint, "");
+		assert_string_equal(r.results[BACKEND_NATIVE].note,
+		    "The "
 		    "native sandbox is not offered on this platform");
 		assert_int_equal(r.windows, i < 2);
 	}
@@ -166,7 +168,8 @@ an_error_never_counts_as_success(void **state)
 	assert_false(r.results[BACKEND_NATIVE].available);
 	assert_string_equal(r.results[BACKEND_NATIVE].note,
 	    "Probe failed: no answer in 10 s");
-	assert_string_equal(r.line, "no OS-native agent sandbox on this host: "
+	assert_string_equal(r.line,
+	    "no OS-native agent sandbox on this host: "
 	    "Probe failed: no answer in 10 s" END_UNWRAPPED);
 }
 
@@ -174,8 +177,14 @@ static void
 every_required_row_is_required(void **state)
 {
 	static const char *const needed[] = {
-		"bubblewrap", "namespaces", "cgroup", "landlock", "seccomp",
-		"egress.refuse", "userns.refused", "procsys.readonly",
+		"bubblewrap",
+		"namespaces",
+		"cgroup",
+		"landlock",
+		"seccomp",
+		"egress.refuse",
+		"userns.refused",
+		"procsys.readonly",
 	};
 	struct probe_report r;
 	struct host h;
@@ -191,10 +200,10 @@ every_required_row_is_required(void **state)
 		probe_report_make(&h.in, &r);
 		assert_false(r.results[BACKEND_NATIVE].available);
 		assert_false(r.results[BACKEND_NATIVE].requires_install);
-		assert_non_null(strstr(r.results[BACKEND_NATIVE].note,
-		    needed[i]));
-		assert_non_null(strstr(r.results[BACKEND_NATIVE].note,
-		    "errno 1"));
+		assert_non_null(
+		    strstr(r.results[BACKEND_NATIVE].note, needed[i]));
+		assert_non_null(
+		    strstr(r.results[BACKEND_NATIVE].note, "errno 1"));
 	}
 	assert_int_equal(probe_mechanism_find("nothing"), -1);
 	assert_null(probe_mechanism_name(PROBE_MECHANISMS));
@@ -264,15 +273,15 @@ off_is_told_before_anything_else(void **state)
 	host_init(&h);
 	h.in.setting = SETTING_OFF;
 	probe_report_make(&h.in, &r);
-	assert_string_equal(r.line, "agent sandbox DISABLED by --sandbox off"
-	    END_UNWRAPPED);
+	assert_string_equal(r.line,
+	    "agent sandbox DISABLED by --sandbox off" END_UNWRAPPED);
 	assert_true(r.line_warning);
 	/* what the host offers does not change by it */
 	assert_true(r.results[BACKEND_NATIVE].available);
 	h.in.tools = &bwrap_missing;
 	probe_report_make(&h.in, &r);
-	assert_string_equal(r.line, "agent sandbox DISABLED by --sandbox off"
-	    END_UNWRAPPED);
+	assert_string_equal(r.line,
+	    "agent sandbox DISABLED by --sandbox off" END_UNWRAPPED);
 }
 
 static void
@@ -292,7 +301,8 @@ name_rules_decide_dispatch_once_they_are_built(void **state)
 	assert_true(r.results[BACKEND_NATIVE].available);
 	assert_false(r.results[BACKEND_NATIVE].dispatchable);
 	assert_true(r.line_warning);
-	assert_string_equal(r.line, "agent sandbox ON: bubblewrap \u2014 "
+	assert_string_equal(r.line,
+	    "agent sandbox ON: bubblewrap \u2014 "
 	    "namespace isolation, no kernel boundary; file-name rules cannot "
 	    "be enforced here, runs that need them are refused");
 }

@@ -54,7 +54,8 @@ header_and_url_values_are_replaced(void **state)
 	static const struct row rows[] = {
 		{ "Authorization: Bearer abc.def-1",
 		    "Authorization: Bearer [redacted]" },
-		{ "authorization: bearer  x", "authorization: bearer  "
+		{ "authorization: bearer  x",
+		    "authorization: bearer  "
 		    "[redacted]" },
 		{ "Basic dXNlcjpwYXNz", "Basic [redacted]" },
 		{ "https://user:pa:ss@host/x", "https://[redacted]@host/x" },
@@ -90,7 +91,8 @@ pem_blocks_are_replaced(void **state)
 {
 	static const struct row rows[] = {
 		{ "a\n-----BEGIN RSA PRIVATE KEY-----\nMII\n"
-		    "-----END RSA PRIVATE KEY-----\nb", "a\n[redacted]\nb" },
+		  "-----END RSA PRIVATE KEY-----\nb",
+		    "a\n[redacted]\nb" },
 		{ "-----BEGIN X-----\ncut off", "[redacted]" },
 		{ "-----BEGIN X-----\n-----END X", "[redacted]" },
 	};
