@@ -311,8 +311,14 @@ rpc_scan(struct rpc_scan *s, const uint8_t *data, size_t len,
 static void
 terminate(msgpack_object *o)
 {
-	char *to = (char *)(uintptr_t)o->via.str.ptr - 1;
+	char *to;
 
+	/* the unpacker gives an empty one a stale pointer (4.0.0) */
+	if (o->via.str.size == 0) {
+		o->via.str.ptr = "";
+		return;
+	}
+	to = (char *)(uintptr_t)o->via.str.ptr - 1;
 	memmove(to, o->via.str.ptr, o->via.str.size);
 	to[o->via.str.size] = '\0';
 	o->via.str.ptr = to;
