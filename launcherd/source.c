@@ -1,0 +1,397 @@
+/*
+ * launcherd: bind sources and masks, opened with the run's ids. Paths are
+ * control's and hostile; what the paths lead to is the user's and hostile.
+ * Every path is resolved once, by the kernel, into an O_PATH descriptor;
+ * nothing is opened by name a second time.
+ */
+#include "launcherd/source.h"
+
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "common/path.h"
+#include "common/priv.h"
+#include "common/size.h"
+#include "protocol/plan.h"
+
+#define SYSTEM_ROOT "/usr"
+
+/* SPEC I15: never as a whole, by whatever spelling it was reached. */
+static const char *const never_whole[] = { "/", "/bin", "/boot", "/dev",
+	"/etc", "/home", "/lib", "/lib32", "/lib64", "/libx32", "/proc",
+	"/root", "/run", "/sbin", "/sys", "/tmp", "/usr", "/var", "/var/tmp" };
+
+/* Kernel interfaces, not files: writable ones lead out of the run (a cgroup
+ * directory takes processes, bpffs holds programs, proc shows the host). */
+static const struct pseudo_fs {
+	unsigned long magic;
+	const char *name;
+} pseudo_fs[] = {
+	{ PROC_SUPER_MAGIC, "proc" },
+	{ SYSFS_MAGIC, "sysfs" },
+	{ CGROUP_SUPER_MAGIC, "cgroup" },
+	{ CGROUP2_SUPER_MAGIC, "cgroup2" },
+	{ BPF_FS_MAGIC, "bpf" },
+	{ DEBUGFS_MAGIC, "debugfs" },
+	{ TRACEFS_MAGIC, "tracefs" },
+	{ SECURITYFS_MAGIC, "securityfs" },
+	{ DEVPTS_SUPER_MAGIC, "devpts" },
+	{ NSFS_MAGIC, "nsfs" },
+};
+
+/* Writes "<what> <path>: <why>" with the path cleaned. Returns error. */
+static int
+refuse(char *reason, int error, const char *what, const char *path,
+    const char *why)
+{
+	char clean[SOURCE_REASON_MAX / 2];
+
+	(void)log_clean(clean, sizeof(clean), path, strlen(path));
+	(void)snprintf(reason, SOURCE_REASON_MAX, "%s %s: %s", what, clean,
+	    why != NULL ? why : strerror(-error));
+	return error;
+}
+
+/* NULL, or why this is never mounted. */
+static const char *
+forbidden_place(int fd, const char *real)
+{
+	struct statfs fs;
+
+	for (size_t i = 0; i < ARRAY_LEN(never_whole); i++)
+		if (strcmp(real, never_whole[i]) == 0)
+			return "this directory is never mounted as a whole";
+	if (fstatfs(fd, &fs) < 0)
+		return "its file system cannot be told";
+	for (size_t i = 0; i < ARRAY_LEN(pseudo_fs); i++)
+		if ((unsigned long)fs.f_type == pseudo_fs[i].magic)
+			return "it lies in a file system of the kernel";
+	return NULL;
+}
+
+static bool
+kind_fits(mode_t mode, enum plan_kind kind)
+{
+	if (kind == PLAN_DIR)
+		return S_ISDIR(mode);
+	/* A socket is mounted when unixSockets lists it. */
+	return S_ISREG(mode) || S_ISSOCK(mode);
+}
+
+static const char *
+kind_text(enum plan_kind kind)
+{
+	return kind == PLAN_DIR ? "is not a directory" :
+	    "is not a regular file";
+}
+
+/*
+ * The mount that decides about `path`: the longest target that holds it, the
+ * last one of equal length, among the first `n`. NULL when there is none.
+ */
+static const struct plan_mount *
+mount_of(const struct plan *plan, size_t n, const char *path)
+{
+	const struct plan_mount *best = NULL;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct plan_mount *m = &plan->mounts[i];
+
+		if (path_is_within(path, m->target) && (best == NULL ||
+		    strlen(m->target) >= strlen(best->target)))
+			best = m;
+	}
+	return best;
+}
+
+/* What follows `dir` in `path`, without the slash; "" when they are equal. */
+static const char *
+rest_of(const char *path, const char *dir)
+{
+	const char *rest = path + strlen(dir);
+
+	return *rest == '/' ? rest + 1 : rest;
+}
+
+/*
+ * A mount inside another one: its mount point must be there already, or
+ * bubblewrap would make it in the user's own tree (SPEC C19).
+ */
+static int
+check_point(const struct plan *plan, const struct sources *s, size_t i,
+    char *reason)
+{
+	const struct plan_mount *m = &plan->mounts[i];
+	const struct plan_mount *outer = mount_of(plan, i, m->target);
+	autoclose int fd = -1;
+	const char *rest;
+	struct stat st;
+
+	if (outer == NULL)
+		return 0;
+	rest = rest_of(m->target, outer->target);
+	if (*rest == '\0')
+		return 0;
+	fd = path_open_beneath(s->mounts[outer - plan->mounts], rest, O_PATH);
+	if (fd < 0)
+		return refuse(reason, fd, "mount point", m->target, NULL);
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!kind_fits(st.st_mode, m->kind))
+		return refuse(reason, -ESTALE, "mount point", m->target,
+		    kind_text(m->kind));
+	return 0;
+}
+
+static int
+open_mount(const struct plan *plan, struct sources *s, size_t i,
+    char *reason)
+{
+	const struct plan_mount *m = &plan->mounts[i];
+	autoclose int fd = path_open(m->source, O_PATH);
+	char real[PLAN_PATH_MAX + 1];
+	const char *why;
+	struct stat st;
+	int error;
+
+	if (fd < 0)
+		return refuse(reason, fd, "mount source", m->source, NULL);
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!kind_fits(st.st_mode, m->kind))
+		return refuse(reason, -ESTALE, "mount source", m->source,
+		    kind_text(m->kind));
+	if (m->ino != 0 && (m->ino != (uint64_t)st.st_ino ||
+	    m->dev != (uint64_t)st.st_dev))
+		return refuse(reason, -ESTALE, "mount source", m->source,
+		    "was replaced since it was looked up");
+	error = path_of_fd(fd, real, sizeof(real));
+	if (error < 0)
+		return refuse(reason, error, "mount source", m->source,
+		    "has no path any more");
+	why = forbidden_place(fd, real);
+	if (why != NULL)
+		return refuse(reason, -EPERM, "mount source", m->source, why);
+	error = check_point(plan, s, i, reason);
+	if (error < 0)
+		return error;
+	s->mounts[i] = take_fd(&fd);
+	s->nmounts = i + 1;
+	return 0;
+}
+
+/* The view's path of a real path of the host: the mount whose source holds it,
+ * the longest. Empty text when it is not in the view. */
+static int
+view_path(const struct plan *plan, const char *real, char **ret)
+{
+	const struct plan_mount *best = NULL;
+	const char *rest;
+	char *path;
+
+	for (size_t i = 0; i < plan->nmounts; i++) {
+		const struct plan_mount *m = &plan->mounts[i];
+
+		if (path_is_within(real, m->source) && (best == NULL ||
+		    strlen(m->source) >= strlen(best->source)))
+			best = m;
+	}
+	if (best == NULL) {
+		path = strdup("");
+	} else {
+		rest = rest_of(real, best->source);
+		if (asprintf(&path, "%s%s%s", best->target,
+		    *rest != '\0' ? "/" : "", rest) < 0)
+			path = NULL;
+	}
+	if (path == NULL)
+		return -ENOMEM;
+	*ret = path;
+	return 0;
+}
+
+/* True when an earlier mask covers exactly this target. */
+static bool
+is_masked(const struct sources *s, const char *target)
+{
+	for (size_t i = 0; i < s->nmasks; i++)
+		if (strcmp(s->masks[i].target, target) == 0)
+			return true;
+	return false;
+}
+
+static int
+add_mask(struct sources *s, const struct plan_mask *mask, char *target, int fd)
+{
+	struct source_mask *m = &s->masks[s->nmasks];
+
+	m->target = target;
+	m->how = (int)mask->how;
+	m->fd = fd;
+	s->nmasks++;
+	return 0;
+}
+
+/* Opens a mask's path in the host's spelling, and checks its kind. */
+static int
+open_masked(const struct plan_mask *mask, const char *host, char *real,
+    size_t size, char *reason)
+{
+	autoclose int fd = path_open(host, O_PATH);
+	struct stat st;
+	int error;
+
+	if (fd < 0)
+		return refuse(reason, fd, "protected path", mask->path, NULL);
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	/* SPEC C18: a rule of the wrong type refuses the launch. */
+	if ((mask->kind == PLAN_DIR) != S_ISDIR(st.st_mode))
+		return refuse(reason, -ESTALE, "protected path", mask->path,
+		    mask->kind == PLAN_DIR ? "is not a directory" :
+		    "is a directory");
+	error = path_of_fd(fd, real, size);
+	if (error < 0)
+		return refuse(reason, error, "protected path", mask->path,
+		    "has no path any more");
+	return take_fd(&fd);
+}
+
+/*
+ * A mask of a path in a mount. Its spelling may lead through links; the mount
+ * is then made on what they lead to, if that is in the view at all: a mount
+ * point is never a link.
+ */
+static int
+open_mask(const struct plan *plan, struct sources *s,
+    const struct plan_mask *mask, char *reason)
+{
+	const struct plan_mount *outer = mount_of(plan, plan->nmounts,
+	    mask->path);
+	autofree char *host = NULL;
+	autofree char *target = NULL;
+	char real[PLAN_PATH_MAX + 1];
+	autoclose int fd = -1;
+	const char *rest;
+	int error;
+
+	if (outer == NULL)
+		return refuse(reason, -EINVAL, "protected path", mask->path,
+		    "lies in no mount");
+	rest = rest_of(mask->path, outer->target);
+	if (asprintf(&host, "%s%s%s", outer->source, *rest != '\0' ? "/" : "",
+	    rest) < 0) {
+		host = NULL;
+		return -ENOMEM;
+	}
+	fd = open_masked(mask, host, real, sizeof(real), reason);
+	if (fd < 0)
+		return fd;
+	if (strcmp(real, host) == 0)
+		target = strdup(mask->path);
+	else if ((error = view_path(plan, real, &target)) < 0)
+		return error;
+	if (target == NULL)
+		return -ENOMEM;
+	if (target[0] == '\0' || is_masked(s, target))
+		return 0;
+	return add_mask(s, mask, take_ptr(&target),
+	    mask->how == PLAN_MASK_READ_ONLY ? take_fd(&fd) : -1);
+}
+
+/*
+ * A program below /usr that is not to be executed (SPEC J10). Opened with our
+ * own ids, but only looked at: it is covered by a file of ours.
+ */
+static int
+open_system_mask(struct sources *s, const struct plan_mask *mask, char *reason)
+{
+	autofree char *target = NULL;
+	char real[PLAN_PATH_MAX + 1];
+	autoclose int fd = open_masked(mask, mask->path, real, sizeof(real),
+	    reason);
+
+	if (fd < 0)
+		return fd;
+	if (!path_is_within(real, SYSTEM_ROOT))
+		return refuse(reason, -EPERM, "protected path", mask->path,
+		    "leads out of " SYSTEM_ROOT);
+	if (is_masked(s, real))
+		return 0;
+	target = strdup(real);
+	if (target == NULL)
+		return -ENOMEM;
+	return add_mask(s, mask, take_ptr(&target), -1);
+}
+
+static int
+open_as_user(const struct plan *plan, struct sources *s, char *reason)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < plan->nmounts && error == 0; i++)
+		error = open_mount(plan, s, i, reason);
+	for (size_t i = 0; i < plan->nmasks && error == 0; i++)
+		if (!plan->masks[i].system)
+			error = open_mask(plan, s, &plan->masks[i], reason);
+	return error;
+}
+
+/*
+ * Who asks: control, through a launch that the supervisor admitted for this
+ * user. The paths are opened with the user's file-system ids and groups and
+ * without DAC_READ_SEARCH, so a hostile plan reaches nothing that its user
+ * could not. launcherd is single-threaded: nothing else runs meanwhile.
+ */
+int
+sources_open(const struct plan *plan, const struct source_user *user,
+    struct sources *ret, char ret_reason[SOURCE_REASON_MAX])
+{
+	struct sources s = { 0 };
+	int error;
+
+	ret_reason[0] = '\0';
+	s.mounts = calloc(plan->nmounts + 1, sizeof(*s.mounts));
+	s.masks = calloc(plan->nmasks + 1, sizeof(*s.masks));
+	error = s.mounts == NULL || s.masks == NULL ? -ENOMEM :
+	    priv_fs_become(user->uid, user->gid, user->groups, user->ngroups);
+	if (error == 0) {
+		error = open_as_user(plan, &s, ret_reason);
+		if (priv_fs_restore() < 0)
+			error = -ENOTRECOVERABLE;
+	}
+	for (size_t i = 0; i < plan->nmasks && error == 0; i++)
+		if (plan->masks[i].system)
+			error = open_system_mask(&s, &plan->masks[i],
+			    ret_reason);
+	if (error < 0) {
+		sources_close(&s);
+		return error;
+	}
+	*ret = s;
+	return 0;
+}
+
+void
+sources_close(struct sources *s)
+{
+	close_all(s->mounts, s->nmounts);
+	for (size_t i = 0; i < s->nmasks; i++) {
+		free(s->masks[i].target);
+		close_all(&s->masks[i].fd, 1);
+	}
+	free(s->mounts);
+	free(s->masks);
+	memset(s, 0, sizeof(*s));
+}

@@ -1,0 +1,50 @@
+/*
+ * Opens what a plan wants to appear in the view, as the run's user: the kernel
+ * then decides with that user's ids, and what was opened is what is mounted
+ * (SPEC C5). The plan is control's word and hostile: a source that the user
+ * cannot reach, a link swapped in since the look-up, a pseudo file system or a
+ * place that stands for the whole host ends the launch.
+ */
+#ifndef LAUNCHERD_SOURCE_H
+#define LAUNCHERD_SOURCE_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+struct plan;
+
+struct source_user {
+	uid_t uid;
+	gid_t gid;
+	size_t ngroups;
+	const gid_t *groups;
+};
+
+/* A mask as it is applied: links in its spelling were followed. */
+struct source_mask {
+	char *target;	/* owned */
+	int fd;		/* the file itself (read-only mask), or -1 */
+	int how;	/* enum plan_mask_how */
+};
+
+struct sources {
+	size_t nmounts;
+	int *mounts;		/* O_PATH, one for each of plan->mounts */
+	size_t nmasks;
+	struct source_mask *masks;
+};
+
+#define SOURCE_REASON_MAX 512
+
+/*
+ * 0; or -errno with nothing left open and a sentence in ret_reason (cleaned
+ * text). -ENOTRECOVERABLE: launcherd could not get its own ids back and must
+ * exit.
+ *	-ESTALE		not what the look-up found
+ *	-EPERM		a place or file system that is never mounted
+ */
+int sources_open(const struct plan *, const struct source_user *,
+    struct sources *ret, char ret_reason[SOURCE_REASON_MAX]);
+void sources_close(struct sources *);
+
+#endif

@@ -1,0 +1,55 @@
+/*
+ * Starts bubblewrap for a run, and stockade-lookup for a launch. The child is
+ * born in the run's cgroup (clone3, CLONE_INTO_CGROUP, Linux 5.7), so no
+ * process of a run is ever outside of it. bwrap(1), clone(2).
+ */
+#ifndef LAUNCHERD_SPAWN_H
+#define LAUNCHERD_SPAWN_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+struct cgroup;
+struct cgroup_tree;
+
+struct spawn_run {
+	const struct cgroup_tree *tree;
+	const struct cgroup *cgroup;
+	int netns_fd;
+	int null_fd;		/* standard input and output */
+	int error_fd;		/* standard error, a pipe */
+	int channel_fd;		/* becomes descriptor 3 of init */
+	int args_fd;
+	const int *fds;		/* further descriptors that are inherited */
+	size_t nfds;
+};
+
+struct spawned {
+	pid_t pid;
+	int pidfd;		/* owned by the caller, close-on-exec */
+};
+
+/* Descriptors are borrowed; none may be below 4. 0 or -errno. What fails in
+ * the child is one line on error_fd and exit status 126. */
+int spawn_run(const struct spawn_run *, struct spawned *ret);
+
+/*
+ * libexec_fd/stockade-lookup UID with descriptor 3 = channel_fd, as root with
+ * CAP_SETUID and CAP_SETGID alone in every set. 0 or -errno.
+ */
+int spawn_lookup(int libexec_fd, int channel_fd, int null_fd, uid_t uid,
+    struct spawned *ret);
+
+/*
+ * Runs bubblewrap with the one argument, standard output and error to out_fd;
+ * for the probe. 0 or -errno.
+ */
+int spawn_bwrap_option(const char *option, int null_fd, int out_fd,
+    struct spawned *ret);
+
+/* After the pidfd became readable: reaps. The status of waitpid(2), or -1. */
+int spawn_reap(struct spawned *);
+/* SIGKILL by pidfd; nothing when it has been reaped. */
+void spawn_kill(const struct spawned *);
+
+#endif
