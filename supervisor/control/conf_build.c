@@ -15,8 +15,6 @@
 #include "common/cleanup.h"
 #include "common/size.h"
 #include "supervisor/control/conf_value.h"
-#include "supervisor/control/idna.h"
-#include "supervisor/control/lists.h"
 
 #define ERROR_TEXT_MAX 512
 #define SHOWN_MAX 128 /* bytes of a value inside an error */
@@ -41,8 +39,8 @@ static const char *const once_names[BUILD_ONCE_ROWS] = {
 /* --- memory ----------------------------------------------------------- */
 
 /* Room for one more element; the length doubles at powers of two. */
-static void *
-grow(struct build *b, void *list, size_t n, size_t element)
+void *
+build_grow(struct build *b, void *list, size_t n, size_t element)
 {
 	size_t room, bytes;
 	void *bigger;
@@ -60,8 +58,8 @@ grow(struct build *b, void *list, size_t n, size_t element)
 	return bigger;
 }
 
-static char *
-copy_text(struct build *b, const char *text)
+char *
+build_copy(struct build *b, const char *text)
 {
 	char *copy = strdup(text);
 
@@ -74,7 +72,7 @@ copy_text(struct build *b, const char *text)
 static void
 set_string(struct build *b, char **field, const char *text)
 {
-	char *copy = copy_text(b, text);
+	char *copy = build_copy(b, text);
 
 	if (copy == NULL)
 		return;
@@ -99,17 +97,17 @@ build_word(struct build *b, const struct lex_token *token)
 	return word;
 }
 
-static bool
-add_named(struct build *b, struct conf_names *names, const char *text,
+bool
+build_add_name(struct build *b, struct conf_names *names, const char *text,
     const struct conf_origin *origin)
 {
-	void *list = grow(b, names->list, names->n, sizeof(*names->list));
+	void *list = build_grow(b, names->list, names->n, sizeof(*names->list));
 	char *copy;
 
 	if (list == NULL)
 		return false;
 	names->list = list;
-	copy = copy_text(b, text);
+	copy = build_copy(b, text);
 	if (copy == NULL)
 		return false;
 	names->list[names->n].name = copy;
@@ -162,16 +160,16 @@ shown(const struct build_word *word, char buf[SHOWN_MAX + 4])
 	return buf;
 }
 
-static void
-bad_value(struct build *b, const struct build_word *word, const char *why)
+void
+build_bad_value(struct build *b, const struct build_word *word, const char *why)
 {
 	char buf[SHOWN_MAX + 4];
 
 	build_error(b, &word->origin, "\"%s\": %s", shown(word, buf), why);
 }
 
-static void
-not_here(struct build *b, const struct conf_origin *at, const char *what)
+void
+build_not_here(struct build *b, const struct conf_origin *at, const char *what)
 {
 	build_error(b, at, "not in this version: %s", what);
 }
@@ -193,8 +191,8 @@ first_time(struct build *b, enum build_once which,
 }
 
 /* One more entry of a list; beyond the limit reading stops. */
-static bool
-count_entry(struct build *b, const struct conf_origin *at)
+bool
+build_count_entry(struct build *b, const struct conf_origin *at)
 {
 	if (b->too_much)
 		return false;
@@ -212,7 +210,7 @@ add_file(struct build *b, const char *name, const struct conf_origin *at)
 {
 	struct conf_names *files = &b->conf->files;
 
-	if (!add_named(b, files, name, at))
+	if (!build_add_name(b, files, name, at))
 		return NULL;
 	return files->list[files->n - 1].name;
 }
@@ -295,18 +293,18 @@ include_allowed(struct build *b, const struct build_word *name)
 		return false;
 	}
 	if (!value_component_ok(name->text)) {
-		bad_value(b, name,
+		build_bad_value(b, name,
 		    "an include is a file name in the "
 		    "configuration's directory, without a slash");
 		return false;
 	}
 	for (size_t i = 0; i < files->n; i++)
 		if (strcmp(files->list[i].name, name->text) == 0) {
-			bad_value(b, name, "the file is read already");
+			build_bad_value(b, name, "the file is read already");
 			return false;
 		}
 	if (b->include == NULL || files->n > INCLUDES_MAX) {
-		bad_value(b, name,
+		build_bad_value(b, name,
 		    b->include == NULL ? "includes are not possible here" :
 					 "too many includes");
 		return false;
@@ -329,7 +327,7 @@ open_include(struct build *b, const struct build_word *name)
 		return;
 	r = b->include(b->include_arg, name->text, room, &text, &len, &why);
 	if (r < 0) {
-		bad_value(b, name, why != NULL ? why : strerror(-r));
+		build_bad_value(b, name, why != NULL ? why : strerror(-r));
 		return;
 	}
 	known = add_file(b, name->text, &name->origin);
@@ -371,7 +369,7 @@ build_sandbox(struct build *b, const struct build_word *value)
 	if (!first_time(b, BUILD_SANDBOX, value))
 		return;
 	if (setting_parse(value->text, &b->conf->sandbox) < 0)
-		bad_value(b, value,
+		build_bad_value(b, value,
 		    "configuration: the sandbox setting must "
 		    "be on, off or require");
 	b->conf->sandbox_set = true;
@@ -399,9 +397,9 @@ build_terminal(struct build *b, const struct build_word *value)
 	if (!first_time(b, BUILD_TERMINAL, value))
 		return;
 	if (backend_parse_explicit(value->text, &backend) < 0)
-		bad_value(b, value, "use none, native or microvm");
+		build_bad_value(b, value, "use none, native or microvm");
 	else if (backend != BACKEND_NONE)
-		not_here(b, &value->origin,
+		build_not_here(b, &value->origin,
 		    "a terminal default other than none");
 }
 
@@ -411,9 +409,10 @@ build_run_user(struct build *b, const struct build_word *value)
 	if (!first_time(b, BUILD_RUN_USER, value))
 		return;
 	if (!value_account_ok(value->text))
-		bad_value(b, value, "not a user name");
+		build_bad_value(b, value, "not a user name");
 	else if (strcmp(value->text, "root") == 0)
-		bad_value(b, value, "a run needs a user that is not root");
+		build_bad_value(b, value,
+		    "a run needs a user that is not root");
 	else
 		set_string(b, &b->conf->run_user, value->text);
 }
@@ -425,7 +424,7 @@ build_group(struct build *b, enum build_once which,
 	if (!first_time(b, which, value))
 		return;
 	if (!value_account_ok(value->text))
-		bad_value(b, value, "not a group name");
+		build_bad_value(b, value, "not a group name");
 	else
 		set_string(b,
 		    which == BUILD_CLIENT_GROUP ? &b->conf->client_group :
@@ -449,7 +448,7 @@ build_dir(struct build *b, enum build_once which,
 		sizeof(((struct sockaddr_un *)NULL)->sun_path))
 		why = "a socket's path has at most 107 bytes";
 	if (why != NULL) {
-		bad_value(b, value, why);
+		build_bad_value(b, value, why);
 		return;
 	}
 	if (which == BUILD_SOCKET)
@@ -479,7 +478,7 @@ build_log(struct build *b, const struct build_word *value)
 			b->conf->log_level = (enum conf_log_level)i;
 			return;
 		}
-	bad_value(b, value, "use err, warning, notice, info or debug");
+	build_bad_value(b, value, "use err, warning, notice, info or debug");
 }
 
 void
@@ -490,9 +489,9 @@ build_metrics(struct build *b, const struct build_word *value)
 	if (!first_time(b, BUILD_METRICS, value))
 		return;
 	if (value_switch(value->text, &on) < 0)
-		bad_value(b, value, "use on or off");
+		build_bad_value(b, value, "use on or off");
 	else if (on)
-		not_here(b, &value->origin, "metrics on");
+		build_not_here(b, &value->origin, "metrics on");
 }
 
 void
@@ -505,7 +504,7 @@ build_switch(struct build *b, enum build_once which,
 	if (!first_time(b, which, value))
 		return;
 	if (value_switch(value->text, field) < 0)
-		bad_value(b, value, "use on or off");
+		build_bad_value(b, value, "use on or off");
 }
 
 void
@@ -522,7 +521,7 @@ build_limit(struct build *b, const struct build_word *name,
 			build_error(b, &name->origin,
 			    "not in this version: limit %s", name->text);
 		else
-			bad_value(b, name, "no limit has this name");
+			build_bad_value(b, name, "no limit has this name");
 		return;
 	}
 	if (b->conf->limit_set[id]) {
@@ -542,7 +541,7 @@ build_limit(struct build *b, const struct build_word *name,
 		build_error(b, &value->origin, "\"%s\": limit %s is %s to %s",
 		    shown(value, buf), name->text, low, high);
 	} else if (r < 0) {
-		bad_value(b, value, limit_value_form((enum limit_id)id));
+		build_bad_value(b, value, limit_value_form((enum limit_id)id));
 	}
 }
 
@@ -550,310 +549,4 @@ void
 build_later(struct build *b, const char *before)
 {
 	build_error(b, &b->here, "not in this version: %s%s", before, b->later);
-}
-
-/* --- hosts ------------------------------------------------------------ */
-
-/* The normalised pattern of a word, or false with an error. */
-static bool
-read_pattern(struct build *b, const struct build_word *word,
-    char ret_text[HOSTNAME_MAX + 1])
-{
-	char ascii[4 * HOSTNAME_MAX];
-	enum hostname_fault fault;
-	const char *why = "the name is too long";
-
-	if (idna_to_ascii(word->text, strlen(word->text), ascii, sizeof(ascii),
-		&why) < 0) {
-		bad_value(b, word, why);
-		return false;
-	}
-	if (hostname_pattern_parse(ascii, strlen(ascii), ret_text, &fault) <
-	    0) {
-		bad_value(b, word, hostname_why(fault));
-		return false;
-	}
-	return true;
-}
-
-static bool
-has_host(const struct conf_hosts *hosts, const char *pattern, uint16_t port)
-{
-	for (size_t i = 0; i < hosts->n; i++)
-		if (hosts->list[i].port == port &&
-		    strcmp(hosts->list[i].pattern, pattern) == 0)
-			return true;
-	return false;
-}
-
-/* An entry that stands already is the same rule, and dropped. */
-static void
-add_host(struct build *b, struct conf_hosts *hosts, const char *pattern,
-    uint16_t port, const struct conf_origin *origin)
-{
-	struct conf_host *list;
-	char *copy;
-
-	if (has_host(hosts, pattern, port))
-		return;
-	list = grow(b, hosts->list, hosts->n, sizeof(*list));
-	if (list == NULL)
-		return;
-	hosts->list = list;
-	copy = copy_text(b, pattern);
-	if (copy == NULL)
-		return;
-	list[hosts->n].pattern = copy;
-	list[hosts->n].port = port;
-	list[hosts->n].origin = *origin;
-	hosts->n++;
-}
-
-static void
-add_hosts(struct build *b, struct conf_hosts *hosts,
-    const struct build_list *list, uint16_t port)
-{
-	char pattern[HOSTNAME_MAX + 1];
-
-	for (const struct build_word *w = list->first; w != NULL;
-	     w = w->next_in_list) {
-		if (!count_entry(b, &w->origin))
-			return;
-		if (read_pattern(b, w, pattern))
-			add_host(b, hosts, pattern, port, &w->origin);
-	}
-}
-
-void
-build_allow(struct build *b, const struct build_list *hosts,
-    const struct build_word *port)
-{
-	uint16_t number = 0;
-
-	if (port != NULL && value_port(port->text, &number) < 0) {
-		bad_value(b, port, "a port is 1 to 65535");
-		return;
-	}
-	add_hosts(b, &b->conf->allow_hosts, hosts, number);
-}
-
-void
-build_deny(struct build *b, const struct build_list *hosts)
-{
-	add_hosts(b, &b->conf->deny_hosts, hosts, 0);
-}
-
-void
-build_except(struct build *b, const struct build_list *hosts)
-{
-	struct conf_names *names = &b->conf->baseline_except;
-	char pattern[HOSTNAME_MAX + 1];
-
-	for (const struct build_word *w = hosts->first; w != NULL;
-	     w = w->next_in_list) {
-		size_t i;
-
-		if (!count_entry(b, &w->origin))
-			return;
-		if (!read_pattern(b, w, pattern))
-			continue;
-		if (!lists_allow_has(pattern)) {
-			bad_value(b, w, "the baseline has no such entry");
-			continue;
-		}
-		for (i = 0; i < names->n; i++)
-			if (strcmp(names->list[i].name, pattern) == 0)
-				break;
-		if (i == names->n)
-			(void)add_named(b, names, pattern, &w->origin);
-	}
-}
-
-/*
- * Why a range can never be permitted (G17), or NULL.  A range that merely
- * contains a forbidden address is refused as well: a later reader of the rule
- * must not have to know the exceptions.  v4-mapped ranges are not listed:
- * common/hostname.h has turned them into IPv4.
- */
-static const char *
-private_why(const struct hostname_cidr *cidr)
-{
-	static const char *const never[] = {
-		"0.0.0.0/8",
-		"127.0.0.0/8",
-		"224.0.0.0/4",
-		"240.0.0.0/4",
-		"169.254.169.254",
-		"169.254.170.2",
-		"100.100.100.200",
-		"168.63.129.16",
-		"::/96",
-		"64:ff9b::/96",
-		"64:ff9b:1::/48",
-		"2001::/32",
-		"2002::/16",
-		"fd00:ec2::254",
-		"ff00::/8",
-	};
-	struct hostname_cidr other;
-
-	for (size_t i = 0; i < ARRAY_LEN(never); i++) {
-		if (hostname_cidr_parse(never[i], strlen(never[i]), &other,
-			NULL) < 0)
-			return "the table of forbidden ranges is damaged";
-		if (hostname_cidr_match(cidr, &other.addr) ||
-		    hostname_cidr_match(&other, &cidr->addr))
-			return "the range holds loopback, metadata, "
-			       "multicast, reserved or embedded addresses, "
-			       "which are never permitted";
-	}
-	if (!hostname_class_permittable(hostname_classify(&cidr->addr)))
-		return "addresses of this kind are never permitted";
-	return NULL;
-}
-
-static bool
-add_cidr(struct build *b, struct conf_private *rule,
-    const struct build_word *word)
-{
-	struct hostname_cidr cidr;
-	enum hostname_fault fault;
-	const char *why;
-	void *list;
-
-	if (hostname_cidr_parse(word->text, strlen(word->text), &cidr, &fault) <
-	    0) {
-		bad_value(b, word, hostname_why(fault));
-		return false;
-	}
-	why = private_why(&cidr);
-	if (why != NULL) {
-		bad_value(b, word, why);
-		return false;
-	}
-	list = grow(b, rule->cidrs, rule->ncidrs, sizeof(*rule->cidrs));
-	if (list == NULL)
-		return false;
-	rule->cidrs = list;
-	rule->cidrs[rule->ncidrs++] = cidr;
-	return true;
-}
-
-void
-build_private(struct build *b, const struct build_list *cidrs,
-    const struct build_list *hosts)
-{
-	struct conf_privates *privates = &b->conf->privates;
-	struct conf_private *rule;
-	void *list;
-
-	if (cidrs->first == NULL || hosts->first == NULL) {
-		build_error(b, &b->here,
-		    "permit private needs at least one "
-		    "range and one host");
-		return;
-	}
-	list = grow(b, privates->list, privates->n, sizeof(*privates->list));
-	if (list == NULL)
-		return;
-	privates->list = list;
-	rule = &privates->list[privates->n++];
-	memset(rule, 0, sizeof(*rule));
-	rule->origin = cidrs->first->origin;
-	for (const struct build_word *w = cidrs->first; w != NULL;
-	     w = w->next_in_list)
-		if (!count_entry(b, &w->origin) ||
-		    (!add_cidr(b, rule, w) && b->no_memory))
-			return;
-	add_hosts(b, &rule->hosts, hosts, 0);
-}
-
-/* --- paths ------------------------------------------------------------ */
-
-/* Whole trees of the system that are never given to a run (SPEC I15). */
-static const char *
-mount_why(const char *path)
-{
-	static const char *const exact[] = {
-		"/",
-		"/etc",
-		"/boot",
-		"/root",
-		"/tmp",
-		"/var",
-		"/var/tmp",
-		"/home",
-	};
-	static const char *const below[] = {
-		"/proc",
-		"/sys",
-		"/dev",
-		"/run",
-		"/etc/stockade",
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(exact); i++)
-		if (strcmp(path, exact[i]) == 0)
-			return "this directory cannot be given to a run";
-	for (size_t i = 0; i < ARRAY_LEN(below); i++)
-		if (value_path_below(path, below[i]))
-			return "this directory cannot be given to a run";
-	return NULL;
-}
-
-static void
-add_path(struct build *b, struct conf_paths *paths,
-    const struct build_word *word)
-{
-	struct conf_path *list;
-	char *copy;
-
-	for (size_t i = 0; i < paths->n; i++)
-		if (strcmp(paths->list[i].path, word->text) == 0)
-			return;
-	list = grow(b, paths->list, paths->n, sizeof(*list));
-	if (list == NULL)
-		return;
-	paths->list = list;
-	copy = copy_text(b, word->text);
-	if (copy == NULL)
-		return;
-	list[paths->n].path = copy;
-	list[paths->n].origin = word->origin;
-	paths->n++;
-}
-
-void
-build_paths(struct build *b, enum build_paths which,
-    const struct build_list *paths)
-{
-	struct conf_paths *const fields[] = {
-		[BUILD_DENY_READ] = &b->conf->deny_read,
-		[BUILD_DENY_WRITE] = &b->conf->deny_write,
-		[BUILD_SYSTEM_PATH] = &b->conf->system_paths,
-		[BUILD_HOME_MOUNT] = &b->conf->home_mounts,
-	};
-	bool deny = which == BUILD_DENY_READ || which == BUILD_DENY_WRITE;
-
-	for (struct build_word *w = paths->first; w != NULL;
-	     w = w->next_in_list) {
-		size_t n = strlen(w->text);
-		const char *why;
-
-		if (!count_entry(b, &w->origin))
-			return;
-		if (n > 1 && w->text[n - 1] == '/')
-			w->text[n - 1] = '\0';
-		why = value_path_why(w->text, deny);
-		if (why == NULL && !deny)
-			why = mount_why(w->text);
-		if (why == NULL && strcmp(w->text, "/") == 0)
-			why = "the root directory cannot be denied";
-		if (value_path_is_pattern(w->text))
-			not_here(b, &w->origin, "a path with * or ?");
-		else if (why != NULL)
-			bad_value(b, w, why);
-		else
-			add_path(b, fields[which], w);
-	}
 }

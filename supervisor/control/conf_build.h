@@ -87,6 +87,28 @@ struct build_word *build_word(struct build *b, const struct lex_token *token);
 void build_error(struct build *b, const struct conf_origin *at,
     const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/*
+ * Room for one more element; the length doubles at powers of two.  NULL sets
+ * no_memory and leaves list as it was.
+ */
+void *build_grow(struct build *b, void *list, size_t n, size_t element);
+
+/* A copy of a text; NULL sets no_memory. */
+char *build_copy(struct build *b, const char *text);
+
+/* False sets no_memory. */
+bool build_add_name(struct build *b, struct conf_names *names, const char *text,
+    const struct conf_origin *origin);
+
+/* Errors at a word: what is wrong with it, or that it is of a later part. */
+void build_bad_value(struct build *b, const struct build_word *word,
+    const char *why);
+void
+build_not_here(struct build *b, const struct conf_origin *at, const char *what);
+
+/* One more entry of a list; beyond CONF_RULES_MAX reading stops. */
+bool build_count_entry(struct build *b, const struct conf_origin *at);
+
 /* Ends the file on top; false if it is the main one. */
 bool build_pop(struct build *b);
 
