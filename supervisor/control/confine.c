@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -63,6 +64,8 @@ static const struct confine_call calls[] = {
 	CONFINE_CALL("gettid", "abort(3)"),
 	CONFINE_CALL("tgkill", "abort(3); Landlock scopes it where it can"),
 	CONFINE_CALL("restart_syscall", "a stopped and continued wait"),
+	CONFINE_CALL_IF("prctl", 0, UINT64_MAX, PR_GET_SECCOMP,
+	    "confine_seccomp reads back that the filter is in force"),
 	CONFINE_CALL("exit", "end"),
 	CONFINE_CALL("exit_group", "end"),
 };

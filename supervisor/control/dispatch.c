@@ -160,19 +160,15 @@ static const struct peer_handler handlers[] = {
 };
 
 /* End of file: the service stops, or its supervisor died. Nothing is left to
- * do without it. */
+ * do without it. What broke a rule was logged by protocol/peer.c. */
 static void
 on_end(void *ctx, struct peer *peer, enum chan_end why, const char *why_text)
 {
 	struct control *control = ctx;
 
 	(void)peer;
-	if (why != CHAN_END_EOF) {
-		log_event(why == CHAN_END_QUEUE ? EV_PEER_QUEUE :
-		    EV_PEER_RULES, LF_STR(LK_PEER, "supervisor"),
-		    LF_STR(LK_REASON, why_text));
-		control->failed = true;
-	}
+	log_event(EV_STOPPING, LF_STR(LK_REASON, why_text));
+	control->failed = why != CHAN_END_EOF;
 	(void)event_base_loopbreak(control->base);
 }
 

@@ -280,7 +280,6 @@ serve(const struct options *opt)
 	send_service(&control);
 	if (event_base_dispatch(control.base) < 0)
 		control.failed = true;
-	log_event(EV_STOPPING, LF_STR(LK_REASON, "the supervisor is gone"));
 	control_done(&control);
 	return control.failed ? 1 : 0;
 }
