@@ -87,6 +87,18 @@ call_take_fd(struct call *call, size_t i)
 	return i < call->nfds ? take_fd(&call->fds[i]) : -1;
 }
 
+int
+call_give_fd(struct call *call, int fd)
+{
+	if (call->client == NULL || call->give_fd >= 0 ||
+	    client_fd_waits(call->client)) {
+		(void)close(fd);
+		return call->client == NULL ? -ENOTCONN : -EBUSY;
+	}
+	call->give_fd = fd;
+	return 0;
+}
+
 /* ---------------------------------------------------------------- answering */
 
 static void
@@ -97,6 +109,7 @@ call_free(struct call *call)
 		call->client->ncalls--;
 	}
 	close_all(call->fds, call->nfds);
+	close_all(&call->give_fd, 1);
 	rpc_out_done(&call->out);
 	rpc_done(&call->msg);
 	free(call);
@@ -128,7 +141,10 @@ call_end(struct call *call)
 		return;
 	}
 	if (call->client != NULL) {
-		if (r == 0)
+		if (r == 0 && call->give_fd >= 0)
+			client_send_fd(call->client, call->out.data,
+			    call->out.len, take_fd(&call->give_fd));
+		else if (r == 0)
 			client_send(call->client, call->out.data,
 			    call->out.len);
 		else
@@ -320,6 +336,7 @@ call_new(struct client *c, struct rpc_message *msg)
 		return NULL;
 	}
 	call->control = c->clients->control;
+	call->give_fd = -1;
 	call->client = c;
 	call->who = c->who;
 	call->msg = *msg;

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
+#include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -126,6 +127,7 @@ client_free(struct client *c)
 		call_orphan(call);
 	events_reader_free(c->reader);
 	close_all(c->fds, c->nfds);
+	close_all(&c->out_fd, 1);
 	if (c->readable != NULL)
 		event_free(c->readable);
 	if (c->writable != NULL)
@@ -186,13 +188,45 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 
 /* ---------------------------------------------------------------- writing */
 
+/*
+ * One send(2), with the waiting descriptor once its byte is the next one; the
+ * bytes before it go alone. The kernel takes the descriptor with the first
+ * byte or not at all (unix(7)).
+ */
+static ssize_t
+send_some(struct client *c)
+{
+	alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+	struct iovec iov = { c->out + c->out_at, client_pending(c) };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	bool with_fd = c->out_fd >= 0 && c->out_fd_at == c->out_at;
+	struct cmsghdr *cmsg;
+	ssize_t n;
+
+	if (c->out_fd >= 0 && !with_fd)
+		iov.iov_len = c->out_fd_at - c->out_at;
+	if (with_fd) {
+		memset(control, 0, sizeof(control));
+		msg.msg_control = control;
+		msg.msg_controllen = CMSG_LEN(sizeof(int));
+		cmsg = CMSG_FIRSTHDR(&msg);
+		cmsg->cmsg_level = SOL_SOCKET;
+		cmsg->cmsg_type = SCM_RIGHTS;
+		cmsg->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(cmsg), &c->out_fd, sizeof(int));
+	}
+	n = sendmsg(c->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (n > 0 && with_fd)
+		close_all(&c->out_fd, 1);
+	return n;
+}
+
 /* Writes what the socket takes; false when the connection is broken. */
 static bool
 flush(struct client *c)
 {
 	while (client_pending(c) > 0) {
-		ssize_t n = send(c->fd, c->out + c->out_at,
-		    client_pending(c), MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t n = send_some(c);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -217,6 +251,7 @@ out_reserve(struct client *c, size_t len)
 		return false;
 	if (c->out_at > 0 && need <= c->out_cap) {
 		memmove(c->out, c->out + c->out_at, pending);
+		c->out_fd_at -= c->out_fd >= 0 ? c->out_at : 0;
 		c->out_len = pending;
 		c->out_at = 0;
 	}
@@ -261,6 +296,35 @@ client_send(struct client *c, const void *data, size_t len)
 	memcpy(c->out + c->out_len, p, len);
 	c->out_len += len;
 	(void)event_add(c->writable, NULL);
+}
+
+bool
+client_fd_waits(const struct client *c)
+{
+	return c->out_fd >= 0;
+}
+
+void
+client_send_fd(struct client *c, const void *data, size_t len, int fd)
+{
+	if (c->state == CLIENT_DOOMED || client_fd_waits(c)) {
+		(void)close(fd);
+		client_send(c, data, len);
+		return;
+	}
+	if (!out_reserve(c, len)) {
+		(void)close(fd);
+		client_doom(c, "it does not read its answers");
+		return;
+	}
+	c->out_fd = fd;
+	c->out_fd_at = c->out_len;
+	memcpy(c->out + c->out_len, data, len);
+	c->out_len += len;
+	if (!flush(c))
+		client_doom(c, NULL);
+	else if (client_pending(c) > 0)
+		(void)event_add(c->writable, NULL);
 }
 
 /* ---------------------------------------------------------------- reading */
@@ -478,6 +542,7 @@ client_new(struct clients *all, int fd)
 		(void)close(fd);
 		return NULL;
 	}
+	c->out_fd = -1;
 	c->clients = all;
 	c->fd = fd;
 	TAILQ_INIT(&c->calls);

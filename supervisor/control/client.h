@@ -65,6 +65,13 @@ struct rpc_span call_bin(const struct call *, const char *name);
 size_t call_nfds(const struct call *);
 int call_take_fd(struct call *, size_t i);
 
+/*
+ * A descriptor that goes with the first byte of the answer (SPEC X14). Takes
+ * it, also on failure. 0, or -EBUSY when another one of this connection has
+ * not left yet, -ENOTCONN when the connection is gone.
+ */
+int call_give_fd(struct call *, int fd);
+
 /* The answer: result map open in the returned writer, never NULL. */
 struct rpc_out *call_begin(struct call *);
 void call_end(struct call *);
@@ -114,6 +121,10 @@ void clients_each(const struct clients *,
 const struct caller *client_caller(const struct client *);
 /* Queues the bytes of one message and writes what the socket takes. */
 void client_send(struct client *, const void *data, size_t len);
+/* The same with a descriptor at the first byte; takes it. At most one waits
+ * (client_fd_waits()). */
+void client_send_fd(struct client *, const void *data, size_t len, int fd);
+bool client_fd_waits(const struct client *);
 /* Bytes that wait for the socket. */
 size_t client_pending(const struct client *);
 /* For events.c: called when less than CLIENT_OUT_HIGH waits, and when the

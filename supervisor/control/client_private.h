@@ -45,6 +45,8 @@ struct client {
 	size_t out_at;		/* sent up to here */
 	size_t out_len;
 	size_t out_cap;
+	int out_fd;		/* goes with the byte at out_fd_at, or -1 */
+	size_t out_fd_at;
 	struct call_list calls;
 	size_t ncalls;
 	struct events_reader *reader;
@@ -61,6 +63,7 @@ struct call {
 	const struct method *method;	/* NULL: unknown */
 	int fds[RPC_FDS_MAX];
 	size_t nfds;
+	int give_fd;		/* goes with the answer, or -1 */
 	struct rpc_out out;
 };
 

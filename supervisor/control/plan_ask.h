@@ -1,0 +1,58 @@
+/*
+ * What a launch has to know of the file system, as one question to
+ * stockade-lookup: every path that decides what a run sees, with what it is
+ * asked for. Pure; the answers are judged by plan_make.c.
+ */
+#ifndef SUPERVISOR_CONTROL_PLAN_ASK_H
+#define SUPERVISOR_CONTROL_PLAN_ASK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "protocol/wire.h"
+#include "supervisor/control/lists.h"
+#include "supervisor/control/pool.h"
+
+struct conf;
+struct spec;
+struct spec_fault;
+
+enum plan_role {
+	PLAN_ROLE_HOME,		/* the home itself */
+	PLAN_ROLE_HOME_PERMIT,	/* permit home-mount */
+	PLAN_ROLE_SERVICE,	/* our own directories and socket */
+	PLAN_ROLE_MOUNT,	/* index: of spec->mounts */
+	PLAN_ROLE_STATE,	/* index: of spec->state_dirs */
+	PLAN_ROLE_WORKDIR,
+	PLAN_ROLE_DENY_READ,
+	PLAN_ROLE_DENY_WRITE,
+	PLAN_ROLE_ROOT_WRITE,	/* holds only where the root is writable */
+	PLAN_ROLE_BARE_MARK,	/* three of them make a bare repository */
+	PLAN_ROLE_BARE_WRITE,	/* holds where they do */
+	PLAN_ROLE_EXEC,		/* SPEC App.9 */
+};
+
+struct plan_item {
+	enum plan_role role;
+	const char *path;	/* absolute, or "~/..." */
+	const char *field;	/* for an error: the spec's, or where from */
+	const char *row;	/* DENY_WRITE below the home: App.6's entry */
+	enum lists_kind kind;
+	size_t index;		/* mount, or state dir behind the mounts */
+	bool strict;		/* named by the client: must be checkable */
+};
+
+struct plan_asked {
+	size_t n;
+	size_t room;
+	struct plan_item *items;
+};
+
+/* Memory from `pool`. 0, or -EINVAL with *fault: more paths than a question
+ * holds, a pattern in the configuration, no memory. */
+int plan_ask(const struct spec *spec, const struct conf *conf,
+    struct pool *pool, struct plan_asked *ret, struct spec_fault *fault);
+
+void plan_ask_encode(const struct plan_asked *asked, struct wire_out *out);
+
+#endif

@@ -1,0 +1,1048 @@
+/*
+ * In this order: the answers are matched with the questions, the grants are
+ * judged, protected paths take the write permission of grants inside them,
+ * mounts are laid out, and every deny path becomes masks wherever it shows.
+ */
+#include "supervisor/control/plan_make.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <openssl/evp.h>
+
+#include "common/cleanup.h"
+#include "common/path.h"
+#include "common/size.h"
+#include "supervisor/control/conf.h"
+#include "supervisor/control/egress_make.h"
+#include "supervisor/control/etc_files.h"
+#include "supervisor/control/plan_view.h"
+#include "supervisor/control/spec.h"
+
+#define PLAN_HOSTNAME "sandbox"
+
+/* What an answer says about an item. */
+enum found { FOUND, ABSENT, HIDDEN };
+
+struct maker {
+	const struct plan_input *in;
+	struct plan_made *made;
+	struct pool *pool;
+	struct spec_fault *fault;
+	struct plan_grant grants[PLAN_GRANTS_MAX];
+	size_t ngrants;
+	const char *home_resolved;
+	uint64_t unmasked;
+	unsigned bare[PLAN_GRANTS_MAX];	/* marks found, by item index */
+};
+
+/* Programs of which one file serves many names: hiding it would hide the shell
+ * too. A run has no capability, so the name alone gains nothing (SPEC J10). */
+static const char *const multi_call[] = { "busybox", "coreutils", "toybox" };
+
+/* SPEC I15: never a source as a whole. */
+static const char *const refused_sources[] = { "/", "/boot", "/dev", "/etc",
+	"/proc", "/root", "/run", "/sys", "/tmp", "/var/tmp" };
+
+static int
+no_memory(struct maker *m)
+{
+	return spec_fault_set(m->fault, API_INTERNAL, NULL, "out of memory");
+}
+
+static const struct lookup_result *
+result_of(const struct maker *m, const struct plan_item *item)
+{
+	return &m->in->results->results[item - m->in->asked->items];
+}
+
+static int
+lookup_failed(struct maker *m, const struct plan_item *item, int error)
+{
+	return spec_fault_set(m->fault, API_LOOKUP_FAILED,
+	    item->strict ? item->field : NULL, "%s: %s cannot be checked: %s",
+	    item->field, item->path, strerror(error));
+}
+
+/* ------------------------------------------------ the answers */
+
+/* ENOENT and ENOTDIR are absent, EACCES is hidden from the user; anything else
+ * is no answer, and no rule is dropped for want of one (SPEC I17). */
+static int
+judge(struct maker *m, const struct plan_item *item, enum found *ret)
+{
+	const struct lookup_result *r = result_of(m, item);
+
+	switch (r->error) {
+	case 0:
+		*ret = FOUND;
+		return 0;
+	case ENOENT:
+	case ENOTDIR:
+		*ret = ABSENT;
+		return 0;
+	case EACCES:
+		*ret = HIDDEN;
+		return 0;
+	default:
+		return lookup_failed(m, item, (int)r->error);
+	}
+}
+
+static bool
+is_below_home(const char *path)
+{
+	return path[0] == '~' && path[1] == '/';
+}
+
+/* The answers must be of these questions and made of clean paths. */
+static int
+check_answers(struct maker *m)
+{
+	const struct plan_asked *asked = m->in->asked;
+	const struct lookup_result *r;
+
+	if (m->in->results->nresults != asked->n)
+		return spec_fault_set(m->fault, API_LOOKUP_FAILED, NULL,
+		    "the look-up answered another question");
+	for (size_t i = 0; i < asked->n; i++) {
+		r = &m->in->results->results[i];
+		if ((!is_below_home(asked->items[i].path) &&
+		    strcmp(r->literal, asked->items[i].path) != 0) ||
+		    (r->error == 0 && !path_is_clean(r->resolved)))
+			return spec_fault_set(m->fault, API_LOOKUP_FAILED,
+			    NULL, "the look-up answered another question");
+	}
+	return 0;
+}
+
+/* ------------------------------------------------ grants */
+
+static bool
+is_refused_source(const char *path)
+{
+	for (size_t i = 0; i < ARRAY_LEN(refused_sources); i++)
+		if (strcmp(path, refused_sources[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Whether `permit home-mount` names the resolved path. */
+static bool
+home_is_permitted(const struct maker *m, const char *resolved)
+{
+	const struct plan_asked *asked = m->in->asked;
+
+	for (size_t i = 0; i < asked->n; i++)
+		if (asked->items[i].role == PLAN_ROLE_HOME_PERMIT &&
+		    result_of(m, &asked->items[i])->error == 0 &&
+		    strcmp(result_of(m, &asked->items[i])->resolved,
+		    resolved) == 0)
+			return true;
+	return false;
+}
+
+/* Our own directories: by their resolved spelling, or by the configured one
+ * where the user cannot look. */
+static bool
+in_service(const struct maker *m, const char *resolved)
+{
+	const struct plan_asked *asked = m->in->asked;
+	const struct lookup_result *r;
+
+	for (size_t i = 0; i < asked->n; i++) {
+		if (asked->items[i].role != PLAN_ROLE_SERVICE)
+			continue;
+		r = result_of(m, &asked->items[i]);
+		if (path_is_within(resolved, r->error == 0 ? r->resolved :
+		    asked->items[i].path))
+			return true;
+	}
+	return false;
+}
+
+static int
+check_source(struct maker *m, const struct plan_item *item,
+    const struct lookup_result *r)
+{
+	if (is_refused_source(item->path) || is_refused_source(r->resolved))
+		return spec_fault_set(m->fault, API_BAD_PATH, item->field,
+		    "%s: %s cannot be given as a whole", item->field,
+		    item->path);
+	if (in_service(m, r->resolved))
+		return spec_fault_set(m->fault, API_BAD_PATH, item->field,
+		    "%s: %s belongs to the service", item->field, item->path);
+	if ((path_is_within(m->in->user.home, r->resolved) ||
+	    path_is_within(m->home_resolved, r->resolved)) &&
+	    !home_is_permitted(m, r->resolved))
+		return spec_fault_set(m->fault, API_BAD_PATH, item->field,
+		    "%s: %s holds a home directory as a whole; name a "
+		    "directory below it", item->field, item->path);
+	if (r->kind != LOOKUP_DIR && r->kind != LOOKUP_FILE)
+		return spec_fault_set(m->fault, API_BAD_PATH, item->field,
+		    "%s: %s is neither a directory nor a file", item->field,
+		    item->path);
+	return 0;
+}
+
+static int
+notice(struct maker *m, const char *code, const char *detail)
+{
+	struct plan_made *made = m->made;
+	char *copy = pool_strdup(m->pool, detail);
+
+	if (copy == NULL)
+		return no_memory(m);
+	if (made->nnotices < PLAN_NOTICES_MAX) {
+		made->notices[made->nnotices].code = code;
+		made->notices[made->nnotices++].detail = copy;
+	}
+	return 0;
+}
+
+static int
+take_grant(struct maker *m, const struct plan_item *item,
+    const struct lookup_result *r)
+{
+	const struct spec *spec = m->in->spec;
+	struct plan_grant *g;
+
+	if (m->ngrants >= PLAN_GRANTS_MAX)
+		return spec_fault_set(m->fault, API_LIMIT, item->field,
+		    "%s: too many", item->field);
+	g = &m->grants[m->ngrants++];
+	g->literal = pool_strdup(m->pool, item->path);
+	g->resolved = pool_strdup(m->pool, r->resolved);
+	if (g->literal == NULL || g->resolved == NULL)
+		return no_memory(m);
+	g->kind = r->kind == LOOKUP_DIR ? PLAN_DIR : PLAN_FILE;
+	g->dev = r->dev;
+	g->ino = r->ino;
+	g->index = item->index;
+	g->state = item->role == PLAN_ROLE_STATE;
+	if (!g->state) {
+		g->asked_read_only = spec->mounts[item->index].read_only;
+		g->read_only = g->asked_read_only || spec->mode != SPEC_CHAT;
+	}
+	return 0;
+}
+
+static int
+add_grant(struct maker *m, const struct plan_item *item)
+{
+	const struct lookup_result *r = result_of(m, item);
+	enum found found;
+
+	if (judge(m, item, &found) != 0)
+		return -EINVAL;
+	if (found == ABSENT && item->role == PLAN_ROLE_STATE)
+		return notice(m, "stateDirMissing", item->path);
+	if (found != FOUND)
+		return spec_fault_set(m->fault, API_BAD_PATH, item->field,
+		    "%s: %s: %s", item->field, item->path,
+		    strerror((int)r->error));
+	if (check_source(m, item, r) != 0)
+		return -EINVAL;
+	if (item->role == PLAN_ROLE_STATE && r->kind != LOOKUP_DIR)
+		return spec_fault_set(m->fault, API_BAD_PATH, item->field,
+		    "%s: %s is not a directory", item->field, item->path);
+	return take_grant(m, item, r);
+}
+
+/* Two grants of one place: equal ones are one, a state directory is writable
+ * in every mode (I9), and what contradicts itself is refused (I14). */
+static int
+agree(struct maker *m, struct plan_grant *a, struct plan_grant *b)
+{
+	bool state = a->state || b->state;
+
+	if (strcmp(a->resolved, b->resolved) != 0)
+		return 0;
+	if ((state && (a->asked_read_only || b->asked_read_only)) ||
+	    (!state && a->asked_read_only != b->asked_read_only))
+		return spec_fault_set(m->fault, API_BAD_PARAMS, "bindMounts",
+		    "bindMounts: %s is given twice, with and without readOnly",
+		    a->literal);
+	if (state)
+		a->read_only = b->read_only = false;
+	return 0;
+}
+
+static int
+make_grants(struct maker *m)
+{
+	const struct plan_asked *asked = m->in->asked;
+
+	for (size_t i = 0; i < asked->n; i++)
+		if ((asked->items[i].role == PLAN_ROLE_MOUNT ||
+		    asked->items[i].role == PLAN_ROLE_STATE) &&
+		    add_grant(m, &asked->items[i]) != 0)
+			return -EINVAL;
+	for (size_t i = 0; i < m->ngrants; i++)
+		for (size_t j = i + 1; j < m->ngrants; j++)
+			if (agree(m, &m->grants[i], &m->grants[j]) != 0)
+				return -EINVAL;
+	return 0;
+}
+
+/* ------------------------------------------------ deny paths */
+
+/* Whether a spelling lies in something that was granted. */
+static bool
+touches_grant(const struct maker *m, const char *path)
+{
+	for (size_t i = 0; i < m->ngrants; i++)
+		if (path_is_within(path, m->grants[i].literal) ||
+		    path_is_within(path, m->grants[i].resolved))
+			return true;
+	return false;
+}
+
+static const struct plan_grant *
+grant_of(const struct maker *m, size_t index)
+{
+	for (size_t i = 0; i < m->ngrants; i++)
+		if (m->grants[i].index == index)
+			return &m->grants[i];
+	return NULL;
+}
+
+/* An App.6 directory that an adapter keeps its state in ("x" of a row "x/…"
+ * that stays denied) and that the run was given as such. */
+static bool
+is_lifted(const struct maker *m, const struct plan_item *item,
+    const char *resolved)
+{
+	size_t n;
+	bool adapters = false;
+
+	if (item->row == NULL || m->in->spec->adapter == NULL)
+		return false;
+	n = strlen(item->row);
+	for (size_t i = 0; i < lists_state_config_rows; i++)
+		adapters = adapters || (strncmp(lists_state_config[i].path,
+		    item->row, n) == 0 && lists_state_config[i].path[n] ==
+		    '/');
+	if (!adapters)
+		return false;
+	for (size_t i = 0; i < m->ngrants; i++)
+		if (m->grants[i].state &&
+		    strcmp(m->grants[i].resolved, resolved) == 0)
+			return true;
+	return false;
+}
+
+static bool
+is_write_rule(const struct maker *m, const struct plan_item *item)
+{
+	const struct plan_grant *g;
+
+	switch (item->role) {
+	case PLAN_ROLE_DENY_WRITE:
+		return true;
+	case PLAN_ROLE_ROOT_WRITE:
+		g = grant_of(m, item->index);
+		return g != NULL && !g->read_only;
+	case PLAN_ROLE_BARE_WRITE:
+		g = grant_of(m, item->index);
+		return g != NULL && !g->read_only && m->bare[item->index] == 3;
+	case PLAN_ROLE_HOME:
+	case PLAN_ROLE_HOME_PERMIT:
+	case PLAN_ROLE_SERVICE:
+	case PLAN_ROLE_MOUNT:
+	case PLAN_ROLE_STATE:
+	case PLAN_ROLE_WORKDIR:
+	case PLAN_ROLE_DENY_READ:
+	case PLAN_ROLE_BARE_MARK:
+	case PLAN_ROLE_EXEC:
+		break;
+	}
+	return false;
+}
+
+static bool
+is_read_rule(const struct plan_item *item)
+{
+	return item->role == PLAN_ROLE_DENY_READ ||
+	    item->role == PLAN_ROLE_SERVICE;
+}
+
+/*
+ * The answer for a deny path: FOUND, or nothing to do. Hidden from the user
+ * means that the rule cannot be laid on it: fatal when a client named it or
+ * when it may show inside.
+ */
+static int
+deny_found(struct maker *m, const struct plan_item *item, bool *ret)
+{
+	const struct lookup_result *r = result_of(m, item);
+	enum found found;
+
+	*ret = false;
+	if (judge(m, item, &found) != 0)
+		return -EINVAL;
+	if (found == HIDDEN && (item->strict ||
+	    touches_grant(m, r->literal)))
+		return lookup_failed(m, item, EACCES);
+	*ret = found == FOUND;
+	return 0;
+}
+
+/* Grants at or below a denied path: not readable is a contradiction, not
+ * writable holds for them too. */
+static int
+deny_grants(struct maker *m, const struct plan_item *item,
+    const char *resolved)
+{
+	for (size_t i = 0; i < m->ngrants; i++) {
+		struct plan_grant *g = &m->grants[i];
+
+		if (!path_is_within(g->resolved, resolved))
+			continue;
+		if (is_read_rule(item))
+			return spec_fault_set(m->fault, API_BAD_PATH,
+			    g->state ? "runnerStateDirs" : "bindMounts",
+			    "%s cannot be given: %s (%s)", g->literal,
+			    "it is denied for reading", item->field);
+		g->read_only = true;
+	}
+	return 0;
+}
+
+static void
+count_bare_marks(struct maker *m)
+{
+	const struct plan_asked *asked = m->in->asked;
+
+	for (size_t i = 0; i < asked->n; i++)
+		if (asked->items[i].role == PLAN_ROLE_BARE_MARK &&
+		    asked->items[i].index < PLAN_GRANTS_MAX &&
+		    result_of(m, &asked->items[i])->error == 0)
+			m->bare[asked->items[i].index]++;
+}
+
+/* First pass: what the rules do to the grants themselves. */
+static int
+apply_to_grants(struct maker *m)
+{
+	const struct plan_asked *asked = m->in->asked;
+	const struct plan_item *item;
+	const char *resolved;
+	bool found;
+
+	for (size_t i = 0; i < asked->n; i++) {
+		item = &asked->items[i];
+		if (!is_read_rule(item) && !is_write_rule(m, item))
+			continue;
+		if (deny_found(m, item, &found) != 0)
+			return -EINVAL;
+		resolved = result_of(m, item)->resolved;
+		if (found && !is_lifted(m, item, resolved) &&
+		    deny_grants(m, item, resolved) != 0)
+			return -EINVAL;
+	}
+	return 0;
+}
+
+struct masking {
+	struct maker *m;
+	const struct plan_item *item;
+	enum plan_kind kind;
+	bool read;
+};
+
+static int
+mask_here(void *arg, const char *path, const struct plan_mount *mount)
+{
+	const struct masking *k = arg;
+	enum plan_mask_how how = PLAN_MASK_READ_ONLY;
+
+	if (!k->read && mount->read_only)
+		return 0;
+	/* C18: a directory is never shadowed by a file, nor the reverse. */
+	if ((k->item->kind == LISTS_FILE && k->kind == PLAN_DIR) ||
+	    (k->item->kind == LISTS_DIR && k->kind == PLAN_FILE))
+		return spec_fault_set(k->m->fault, API_BAD_PATH, NULL,
+		    "%s: the rule %s is for a %s, but %s is not one",
+		    k->item->field, k->item->path,
+		    k->item->kind == LISTS_FILE ? "file" : "directory", path);
+	if (k->read)
+		how = k->kind == PLAN_DIR ? PLAN_MASK_EMPTY_DIR :
+		    PLAN_MASK_NO_FILE;
+	if (plan_view_mask(k->m->made->plan, path, how, k->kind, false) < 0)
+		return spec_fault_set(k->m->fault, API_LIMIT, NULL,
+		    "too many denied paths");
+	return 0;
+}
+
+static int
+mask_item(struct maker *m, const struct plan_item *item, bool read)
+{
+	const struct lookup_result *r = result_of(m, item);
+	struct masking k = { m, item, PLAN_FILE, read };
+	const char *resolved;
+	int ret;
+
+	if (r->kind == LOOKUP_DIR)
+		k.kind = PLAN_DIR;
+	resolved = pool_strdup(m->pool, r->resolved);
+	if (resolved == NULL)
+		return no_memory(m);
+	ret = plan_view_each(m->made->plan, resolved, m->pool, mask_here, &k);
+	return ret == -ENOMEM ? no_memory(m) : ret;
+}
+
+static const char *
+base_of(const char *path)
+{
+	return strrchr(path, '/') + 1;
+}
+
+/* A denied program, wherever it really is: below /usr, or in a mount. */
+static int
+mask_program(struct maker *m, const struct plan_item *item)
+{
+	const struct lookup_result *r = result_of(m, item);
+	const char *resolved;
+
+	if (r->error != 0 || r->kind != LOOKUP_FILE)
+		return 0;
+	for (size_t i = 0; i < ARRAY_LEN(multi_call); i++)
+		if (strcmp(base_of(r->resolved), multi_call[i]) == 0) {
+			m->unmasked++;
+			return 0;
+		}
+	if (!path_is_within(r->resolved, "/usr")) {
+		if (plan_view_system(r->resolved))
+			m->unmasked++;
+		return mask_item(m, item, true);
+	}
+	resolved = pool_strdup(m->pool, r->resolved);
+	if (resolved == NULL)
+		return no_memory(m);
+	if (plan_view_mask(m->made->plan, resolved, PLAN_MASK_NO_FILE,
+	    PLAN_FILE, true) < 0)
+		return spec_fault_set(m->fault, API_LIMIT, NULL,
+		    "too many denied paths");
+	return 0;
+}
+
+/* Second pass: masks, now that the mounts stand. */
+static int
+make_masks(struct maker *m)
+{
+	const struct plan_asked *asked = m->in->asked;
+	const struct plan_item *item;
+	bool found;
+
+	for (size_t i = 0; i < asked->n; i++) {
+		item = &asked->items[i];
+		if (item->role == PLAN_ROLE_EXEC) {
+			if (mask_program(m, item) != 0)
+				return -EINVAL;
+			continue;
+		}
+		if (!is_read_rule(item) && !is_write_rule(m, item))
+			continue;
+		if (deny_found(m, item, &found) != 0)
+			return -EINVAL;
+		if (!found || is_lifted(m, item, result_of(m,
+		    item)->resolved))
+			continue;
+		if (mask_item(m, item, is_read_rule(item)) != 0)
+			return -EINVAL;
+	}
+	plan_view_settle(m->made->plan);
+	return 0;
+}
+
+/* ------------------------------------------------ the rest of the plan */
+
+static int
+make_mounts(struct maker *m)
+{
+	const struct plan_grant *bad = NULL;
+	int r;
+
+	r = plan_view_mounts(m->grants, m->ngrants, m->pool, m->made->plan,
+	    &bad);
+	if (r == -EACCES)
+		return spec_fault_set(m->fault, API_BAD_PATH,
+		    bad->state ? "runnerStateDirs" : "bindMounts",
+		    "%s cannot appear in a run: that place is the system's",
+		    bad->literal);
+	return r < 0 ? no_memory(m) : 0;
+}
+
+static int
+make_home(struct maker *m)
+{
+	struct plan *plan = m->made->plan;
+	const char *home = m->in->user.home;
+
+	/* System users may have "/" or a place of the fixed view. */
+	if (path_is_clean(home) && plan_view_permitted(home) &&
+	    !plan_view_system(home))
+		plan->home = pool_strdup(m->pool, home);
+	else if (spec_label_ok(m->in->user.name, strlen(m->in->user.name)) &&
+	    strchr(m->in->user.name, '/') == NULL)
+		plan->home = pool_concat(m->pool, "/home/",
+		    m->in->user.name);
+	else
+		plan->home = "/home/user";
+	return plan->home == NULL ? no_memory(m) : 0;
+}
+
+/* Without guestWorkdir: the first grant by name that was asked for writing,
+ * else the first, so that it does not depend on the list's order (C17). */
+static const char *
+default_workdir(const struct maker *m)
+{
+	const struct plan_grant *best = NULL, *g;
+
+	for (size_t i = 0; i < m->ngrants; i++) {
+		g = &m->grants[i];
+		if (g->state || g->kind != PLAN_DIR)
+			continue;
+		if (best == NULL || best->asked_read_only >
+		    g->asked_read_only || (best->asked_read_only ==
+		    g->asked_read_only && strcmp(g->literal,
+		    best->literal) < 0))
+			best = g;
+	}
+	if (best == NULL)
+		return m->made->plan->home;
+	return plan_view_has(m->made->plan, best->literal) ? best->literal :
+	    best->resolved;
+}
+
+static int
+workdir_of(struct maker *m, const struct plan_item *item)
+{
+	const struct lookup_result *r = result_of(m, item);
+	struct plan *plan = m->made->plan;
+	enum found found;
+
+	if (judge(m, item, &found) != 0)
+		return -EINVAL;
+	if (!touches_grant(m, item->path) && (found != FOUND ||
+	    !plan_view_has(plan, r->resolved)))
+		return spec_fault_set(m->fault, API_BAD_PARAMS, item->field,
+		    "guestWorkdir: %s lies in no mount", item->path);
+	if (found != FOUND || r->kind != LOOKUP_DIR)
+		return spec_fault_set(m->fault, API_BAD_PATH, item->field,
+		    "guestWorkdir: %s: %s", item->path,
+		    strerror(found != FOUND ? (int)r->error : ENOTDIR));
+	plan->cwd = pool_strdup(m->pool, plan_view_has(plan, item->path) ?
+	    item->path : r->resolved);
+	if (plan->cwd == NULL)
+		return no_memory(m);
+	return plan_view_has(plan, plan->cwd) ? 0 : spec_fault_set(m->fault,
+	    API_BAD_PARAMS, item->field, "guestWorkdir: %s lies in no mount",
+	    item->path);
+}
+
+static int
+make_workdir(struct maker *m)
+{
+	const struct plan_asked *asked = m->in->asked;
+
+	for (size_t i = 0; i < asked->n; i++)
+		if (asked->items[i].role == PLAN_ROLE_WORKDIR)
+			return workdir_of(m, &asked->items[i]);
+	m->made->plan->cwd = default_workdir(m);
+	return 0;
+}
+
+struct limit_row {
+	enum limit_id id;
+	uint64_t asked;
+	uint64_t *to;
+	uint64_t named;		/* PLAN_LIMIT_* */
+	const char *name;
+};
+
+/* A limit of the spec; what the operator set is the most it can be. */
+static int
+make_limit(struct maker *m, const struct limit_row *row)
+{
+	const struct conf *conf = m->in->conf;
+	uint64_t usual = conf->limits[row->id];
+
+	if (usual == LIMIT_AUTO)
+		usual = m->in->memory_default;
+	if (row->asked == 0) {
+		*row->to = usual == LIMIT_NONE ? 0 : usual;
+		return 0;
+	}
+	if (conf->limit_set[row->id] && usual != LIMIT_NONE &&
+	    row->asked > usual)
+		return spec_fault_set(m->fault, API_LIMIT, "limits",
+		    "limits.%s is above the configured %llu", row->name,
+		    (unsigned long long)usual);
+	*row->to = row->asked;
+	m->made->plan->limits.named |= row->named;
+	return 0;
+}
+
+static int
+make_limits(struct maker *m)
+{
+	const struct spec_limits *asked = &m->in->spec->limits;
+	struct plan_limits *limits = &m->made->plan->limits;
+	const struct limit_row rows[] = {
+		{ LIMIT_MEMORY, asked->memory_bytes, &limits->memory_bytes,
+		    PLAN_LIMIT_MEMORY, "memoryBytes" },
+		{ LIMIT_PIDS, asked->pids, &limits->pids, PLAN_LIMIT_PIDS,
+		    "pids" },
+		{ LIMIT_CPUS, asked->cpu_milli, &limits->cpu_milli,
+		    PLAN_LIMIT_CPUS, "cpus" },
+		{ LIMIT_TMP, asked->tmp_bytes, &limits->tmp_bytes, 0,
+		    "tmpBytes" },
+		{ LIMIT_HOME, 0, &limits->home_bytes, 0, "home" },
+		{ LIMIT_SHM, 0, &limits->shm_bytes, 0, "shm" },
+		{ LIMIT_WALL, asked->wall_ms, &m->made->facts->wall_ms, 0,
+		    "wallMs" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		if (make_limit(m, &rows[i]) != 0)
+			return -EINVAL;
+	return 0;
+}
+
+static int
+compare_pairs(const void *a, const void *b)
+{
+	return strcmp(((const struct session_pair *)a)->name,
+	    ((const struct session_pair *)b)->name);
+}
+
+/* Sorted, so that the digest does not depend on the sender's order. */
+static int
+take_pairs(struct maker *m, const struct spec_env *env,
+    struct session_pair *pairs, size_t *n)
+{
+	for (size_t i = 0; i < env->n; i++) {
+		if (env->values[i] == NULL)
+			continue;
+		pairs[*n].name = pool_strdup(m->pool, env->names[i]);
+		pairs[*n].value = pool_strdup(m->pool, env->values[i]);
+		if (pairs[*n].name == NULL || pairs[*n].value == NULL)
+			return no_memory(m);
+		(*n)++;
+	}
+	if (*n > 1)
+		qsort(pairs, *n, sizeof(*pairs), compare_pairs);
+	return 0;
+}
+
+/* A name in passEnv without a value is fine when `env` has it. */
+static int
+check_pass_env(struct maker *m)
+{
+	const struct spec_env *pass = &m->in->spec->pass_env;
+	const struct spec_env *env = &m->in->spec->env;
+	bool has;
+
+	for (size_t i = 0; i < pass->n; i++) {
+		has = pass->values[i] != NULL;
+		for (size_t j = 0; !has && j < env->n; j++)
+			has = strcmp(env->names[j], pass->names[i]) == 0;
+		if (!has && notice(m, "envMissing", pass->names[i]) != 0)
+			return -EINVAL;
+	}
+	return 0;
+}
+
+static const char *
+kept(struct maker *m, const char *s)
+{
+	return s == NULL ? "" : pool_strdup(m->pool, s);
+}
+
+static int
+make_facts(struct maker *m)
+{
+	const struct spec *spec = m->in->spec;
+	struct session_facts *f = m->made->facts;
+
+	f->session_id = kept(m, spec->session_id);
+	f->mode = spec->mode;
+	f->network = spec->network;
+	f->user = kept(m, m->in->user.name);
+	f->shell = kept(m, m->in->user.shell);
+	f->uid = m->in->user.uid;
+	f->gid = m->in->user.gid;
+	f->ca_bundle = kept(m, m->in->host->ca_bundle);
+	f->unmasked = m->unmasked;
+	f->workspace_id = kept(m, spec->workspace_id);
+	f->agent_id = kept(m, spec->agent_id);
+	f->space_id = kept(m, spec->space_id);
+	f->conversation_id = kept(m, spec->conversation_id);
+	f->run_id = kept(m, spec->run_id);
+	f->acting_user = kept(m, spec->acting_user);
+	f->adapter = kept(m, spec->adapter);
+	f->detach = spec->detach;
+	f->gone_ms = spec->gone_ms;
+	f->idle_ms = spec->idle_ms;
+	if (!spec->has_idle)
+		f->idle_ms = m->in->conf->limits[LIMIT_IDLE] == LIMIT_NONE ? 0 :
+		    m->in->conf->limits[LIMIT_IDLE];
+	f->created_ms = m->in->now_ms;
+	if (f->session_id == NULL || f->user == NULL || f->shell == NULL ||
+	    f->ca_bundle == NULL || f->workspace_id == NULL ||
+	    f->agent_id == NULL || f->space_id == NULL ||
+	    f->conversation_id == NULL || f->run_id == NULL ||
+	    f->acting_user == NULL || f->adapter == NULL)
+		return no_memory(m);
+	if (take_pairs(m, &spec->pass_env, f->pass, &f->npass) != 0 ||
+	    take_pairs(m, &spec->env, f->env, &f->nenv) != 0)
+		return -EINVAL;
+	return check_pass_env(m);
+}
+
+static int
+make_env(struct maker *m)
+{
+	const struct environ_set none = { NULL, 0 };
+	char bad[ENVIRON_NAME_MAX + 1];
+	int r;
+
+	r = plan_environ(m->made->facts, m->made->plan, &none, &m->made->env,
+	    bad);
+	if (r == -ENOMEM)
+		return no_memory(m);
+	if (r < 0)
+		return spec_fault_set(m->fault, API_BAD_PARAMS, "env",
+		    "env: %s: %s", bad, r == -E2BIG ? "too much" :
+		    "not a valid name");
+	for (size_t i = 0; i < m->made->env.nstripped; i++)
+		if (notice(m, "envStripped", m->made->env.stripped[i]) != 0)
+			return -EINVAL;
+	return 0;
+}
+
+static int
+make_etc(struct maker *m)
+{
+	const struct plan *plan = m->made->plan;
+	const struct etc_input etc = {
+		.host = m->in->host,
+		.user = m->in->user.name,
+		.home = plan->home,
+		.shell = m->in->user.shell,
+		.uid = m->in->user.uid,
+		.gid = m->in->user.gid,
+		.label = m->in->spec->session_id,
+		.hostname = PLAN_HOSTNAME,
+		.mounts = plan->mounts,
+		.nmounts = plan->nmounts,
+	};
+
+	return etc_files_make(&etc, m->pool, m->made->plan) < 0 ?
+	    no_memory(m) : 0;
+}
+
+/* ------------------------------------------------ digest and bytes */
+
+static int
+sha256(const struct wire_out *bytes, uint8_t ret[PLAN_DIGEST])
+{
+	unsigned int n = 0;
+
+	if (bytes->err || EVP_Digest(bytes->data, bytes->len, ret, &n,
+	    EVP_sha256(), NULL) != 1 || n != PLAN_DIGEST)
+		return -EIO;
+	return 0;
+}
+
+/* The digest covers the plan with the policy part of the facts. */
+static int
+make_digest(struct plan_made *made)
+{
+	struct wire_out facts, plan;
+	int r;
+
+	wire_out_init(&facts);
+	wire_out_init(&plan);
+	session_facts_encode_policy(made->facts, &facts);
+	made->plan->session = (struct wire_view){ facts.data, facts.len };
+	plan_encode(made->plan, &plan);
+	r = facts.err ? -EIO : sha256(&plan, made->digest);
+	made->plan->session = (struct wire_view){ NULL, 0 };
+	wire_out_done(&plan);
+	wire_out_done(&facts);
+	return r;
+}
+
+static int
+make_bytes(struct maker *m)
+{
+	struct plan_made *made = m->made;
+	uint8_t egress[PLAN_DIGEST];
+	struct wire_out facts;
+	int r;
+
+	egress_lists_encode(made->egress, &made->egress_bytes);
+	r = sha256(&made->egress_bytes, egress);
+	made->facts->egress_digest.data = (const uint8_t *)pool_strndup(
+	    m->pool, (const char *)egress, sizeof(egress));
+	made->facts->egress_digest.len = sizeof(egress);
+	if (r < 0 || made->facts->egress_digest.data == NULL ||
+	    make_digest(made) < 0)
+		return spec_fault_set(m->fault, API_INTERNAL, NULL,
+		    "the plan could not be written");
+	wire_out_init(&facts);
+	session_facts_encode(made->facts, &facts);
+	made->plan->session = (struct wire_view){ facts.data, facts.len };
+	plan_encode(made->plan, &made->plan_bytes);
+	r = facts.err || made->plan_bytes.err ? -EIO : 0;
+	made->plan->session = (struct wire_view){ NULL, 0 };
+	wire_out_done(&facts);
+	return r == 0 ? 0 : spec_fault_set(m->fault, API_LIMIT, NULL,
+	    "the plan is too large");
+}
+
+static int
+make_all(struct maker *m)
+{
+	const struct plan_asked *asked = m->in->asked;
+	struct plan *plan = m->made->plan;
+
+	if (check_answers(m) != 0)
+		return -EINVAL;
+	m->home_resolved = m->in->user.home;
+	for (size_t i = 0; i < asked->n; i++)
+		if (asked->items[i].role == PLAN_ROLE_HOME &&
+		    result_of(m, &asked->items[i])->error == 0)
+			m->home_resolved = result_of(m,
+			    &asked->items[i])->resolved;
+	plan->hostname = PLAN_HOSTNAME;
+	plan->userns = m->in->spec->userns;
+	if (plan->userns && !m->in->conf->user_namespaces)
+		return spec_fault_set(m->fault, API_UNAVAILABLE,
+		    "allowUserNamespaces", "allowUserNamespaces: the "
+		    "configuration does not permit user namespaces");
+	count_bare_marks(m);
+	if (make_grants(m) != 0 || apply_to_grants(m) != 0 ||
+	    make_mounts(m) != 0 || make_masks(m) != 0 || make_home(m) != 0 ||
+	    make_workdir(m) != 0 || make_limits(m) != 0 ||
+	    make_facts(m) != 0 || make_env(m) != 0 || make_etc(m) != 0 ||
+	    egress_make(m->in->spec, m->in->conf, m->pool, &m->made->egress,
+	    m->fault) != 0)
+		return -EINVAL;
+	return make_bytes(m);
+}
+
+int
+plan_make(const struct plan_input *in, struct plan_made **ret,
+    struct spec_fault *fault)
+{
+	autofree struct maker *m = calloc(1, sizeof(*m));
+	struct plan_made *made = calloc(1, sizeof(*made));
+
+	if (m == NULL || made == NULL) {
+		free(made);
+		return spec_fault_set(fault, API_INTERNAL, NULL,
+		    "out of memory");
+	}
+	wire_out_init(&made->plan_bytes);
+	wire_out_init(&made->egress_bytes);
+	made->plan = calloc(1, sizeof(*made->plan));
+	made->facts = calloc(1, sizeof(*made->facts));
+	m->in = in;
+	m->made = made;
+	m->pool = &made->pool;
+	m->fault = fault;
+	if (made->plan == NULL || made->facts == NULL) {
+		plan_made_free(made);
+		return no_memory(m);
+	}
+	if (make_all(m) != 0) {
+		plan_made_free(made);
+		return -EINVAL;
+	}
+	*ret = made;
+	return 0;
+}
+
+void
+plan_made_free(struct plan_made *made)
+{
+	if (made == NULL)
+		return;
+	environ_done(&made->env);
+	wire_out_done(&made->plan_bytes);
+	wire_out_done(&made->egress_bytes);
+	free(made->plan);
+	free(made->facts);
+	pool_done(&made->pool);
+	free(made);
+}
+
+/* ------------------------------------------------ the environment */
+
+static bool
+dir_in_view(void *arg, const char *dir)
+{
+	const struct plan *plan = arg;
+
+	return path_is_clean(dir) && (plan_view_system(dir) ||
+	    plan_view_has(plan, dir));
+}
+
+static void
+to_set(const struct session_pair *from, size_t n, struct environ_pair *pairs,
+    struct environ_set *set)
+{
+	for (size_t i = 0; i < n; i++) {
+		pairs[i].name = from[i].name;
+		pairs[i].value = from[i].value;
+	}
+	set->pairs = pairs;
+	set->n = n;
+}
+
+int
+plan_environ(const struct session_facts *facts, const struct plan *plan,
+    const struct environ_set *exec_env, struct environ_result *ret,
+    char *ret_bad)
+{
+	const bool shell_shows = plan_view_system(facts->shell);
+	const struct environ_pair base[] = {
+		{ "USER", facts->user },
+		{ "LOGNAME", facts->user },
+		{ "SHELL", shell_shows ? facts->shell : "/bin/bash" },
+		{ "LANG", "C.UTF-8" },
+	};
+	const struct environ_pair fixed[] = {
+		{ "STOCKADE_RUN_DIR", PLAN_RUN_DIR },
+		{ "STOCKADE_SESSION", facts->session_id },
+	};
+	autofree struct environ_pair *pairs = calloc(2 *
+	    SESSION_FACTS_ENV_MAX, sizeof(*pairs));
+	struct environ_input in = {
+		.base = { base, ARRAY_LEN(base) },
+		.fixed = { fixed, ARRAY_LEN(fixed) },
+		.exec_env = *exec_env,
+		.proxy = true,
+		.connect_path = PLAN_CONNECT,
+		.home = plan->home,
+		.tmpdir = PLAN_TMP_DIR,
+		.ca_bundle = facts->ca_bundle[0] == '\0' ? NULL :
+		    facts->ca_bundle,
+		.native = true,
+		.in_view = dir_in_view,
+	};
+
+	if (pairs == NULL)
+		return -ENOMEM;
+	/* The view is only read; the callback's argument is not const. */
+	in.in_view_arg = (void *)(uintptr_t)plan;
+	to_set(facts->pass, facts->npass, pairs, &in.pass_env);
+	to_set(facts->env, facts->nenv, pairs + SESSION_FACTS_ENV_MAX,
+	    &in.spec_env);
+	return environ_make(&in, ret, ret_bad);
+}
