@@ -578,6 +578,8 @@ accept_one(struct clients *all, int fd)
 	copy = fcntl(fd, F_DUPFD_CLOEXEC, 5);
 	if (copy < 0) {
 		(void)close(fd);
+		log_event(EV_CLIENT_REFUSED,
+		    LF_STR(LK_REASON, "no descriptor left"));
 		return;
 	}
 	c = client_new(all, fd);
