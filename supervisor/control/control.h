@@ -100,6 +100,9 @@ void control_put_changes(const struct conf *before, const struct conf *after,
 
 /* ------------------------------------------------ given by the session code */
 
+/* Called with all privileges and before the configuration is read: host files
+ * that sessions need (/etc/passwd, ...) are read here, for there are none
+ * later. control->conf is NULL. */
 int sessions_new(struct control *, struct sessions **ret);
 void sessions_free(struct sessions *);
 

@@ -230,6 +230,7 @@ send_service(const struct control *control)
 		proc_fatal("cannot report to the supervisor");
 }
 
+/* Before the drop: the sessions' part reads what it needs of the host. */
 static void
 make_parts(struct control *control)
 {
@@ -237,6 +238,11 @@ make_parts(struct control *control)
 	    clients_new(control, &control->clients) != 0 ||
 	    sessions_new(control, &control->sessions) != 0)
 		proc_fatal("no memory");
+}
+
+static void
+open_channel(struct control *control)
+{
 	control->supervisor = peer_new(control->base, PROC_CHANNEL_FD,
 	    PROC_CONTROL, PROC_SUPERVISOR, &control_peer_ops, control);
 	if (control->supervisor == NULL)
@@ -272,11 +278,12 @@ serve(const struct options *opt)
 	control.base = event_base_new();
 	if (control.base == NULL)
 		proc_fatal("no event loop");
+	make_parts(&control);
 	control_confine(&user, parent);
 	control.started_ms = control_clock_ms();
 	load_configuration(&control);
 	choose_setting(&control, opt);
-	make_parts(&control);
+	open_channel(&control);
 	send_service(&control);
 	if (event_base_dispatch(control.base) < 0)
 		control.failed = true;
