@@ -25,15 +25,15 @@
 
 struct adapter {
 	const char *name;
-	const char *state_dir;	/* below the home; NULL: none */
+	const char *state_dir; /* below the home; NULL: none */
 	/* Names another directory when the caller has it set; NULL: none. */
 	const char *state_variable;
-	bool always;	/* it is set for the run though the caller has not */
+	bool always; /* it is set for the run though the caller has not */
 };
 
 /* Tells a variable as getenv(3) does. */
 typedef char *adapters_env_fn(const char *name);
-char *adapters_no_environment(const char *name);	/* NULL for all */
+char *adapters_no_environment(const char *name); /* NULL for all */
 
 const struct adapter *adapters_find(const char *name);
 /* Names in the table's order; NULL beyond the last. */

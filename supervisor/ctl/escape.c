@@ -9,7 +9,7 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 
-#define BLOCK 1024	/* bytes cleaned at once; each may become four */
+#define BLOCK 1024 /* bytes cleaned at once; each may become four */
 
 /* How many of at most BLOCK bytes to take so that no UTF-8 character is cut:
  * bytes of a character that goes on beyond them are left for the next block. */

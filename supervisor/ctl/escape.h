@@ -27,7 +27,7 @@ enum escape_colour {
 
 /* Control bytes, DEL and broken UTF-8 as \xNN; any length. */
 void escape_put(FILE *, const char *text, size_t len);
-void escape_puts(FILE *, const char *text);	/* NULL: "-" */
+void escape_puts(FILE *, const char *text); /* NULL: "-" */
 
 /* Escaped, cut and padded with blanks to `width` columns; a character counts
  * as one column. */

@@ -171,8 +171,8 @@ put_character(struct json *j, const unsigned char *p, size_t n)
 		text[1] = letters[at - plain];
 		text[2] = '\0';
 		put(j, text);
-	} else if (n <= 2 && (control < 0x20 ||
-	    (control >= 0x7f && control < 0xa0))) {
+	} else if (n <= 2 &&
+	    (control < 0x20 || (control >= 0x7f && control < 0xa0))) {
 		(void)snprintf(text, sizeof(text), "\\u%04x", control);
 		put(j, text);
 	} else {
@@ -336,7 +336,7 @@ put_map(struct json *j, const msgpack_object_map *map)
 
 	json_open_object(j);
 	if (j->depth == depth)
-		return;	/* too deep */
+		return; /* too deep */
 	for (uint32_t i = 0; i < map->size; i++) {
 		const msgpack_object *key = &map->ptr[i].key;
 

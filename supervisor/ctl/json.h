@@ -27,11 +27,11 @@
 struct json {
 	FILE *out;
 	unsigned depth;
-	int err;	/* first error, sticky: -EINVAL, -EIO, ... */
-	bool after_key;	/* a key is written, its value is not */
+	int err; /* first error, sticky: -EINVAL, -EIO, ... */
+	bool after_key; /* a key is written, its value is not */
 	struct {
 		bool object;
-		bool any;	/* holds something already */
+		bool any; /* holds something already */
 	} level[JSON_DEPTH_MAX];
 };
 
@@ -40,15 +40,15 @@ void json_init(struct json *, FILE *out);
 
 void json_open_object(struct json *);
 void json_open_array(struct json *);
-void json_close(struct json *);	/* the innermost open one */
+void json_close(struct json *); /* the innermost open one */
 void json_key(struct json *, const char *);
 
 void json_null(struct json *);
 void json_bool(struct json *, bool);
 void json_int(struct json *, int64_t);
 void json_uint(struct json *, uint64_t);
-void json_double(struct json *, double);	/* not finite: null */
-void json_str(struct json *, const char *);	/* NULL: null */
+void json_double(struct json *, double); /* not finite: null */
+void json_str(struct json *, const char *); /* NULL: null */
 void json_strn(struct json *, const char *, size_t len);
 
 /* Bytes: a string when they are UTF-8 as a whole, else the object

@@ -26,7 +26,7 @@
 #include "supervisor/ctl/toolchains_child.h"
 
 #define PATH_SIZE 4096
-#define PLACES_MAX 4	/* home and opt, each in two spellings */
+#define PLACES_MAX 4 /* home and opt, each in two spellings */
 #define STRINGS_MAX 512
 
 /* Rules and reasons, so that a result can name them by number. */
@@ -83,14 +83,14 @@ struct strings {
 struct search {
 	const struct toolchains_input *in;
 	struct toolchains *found;
-	char *resolved[TOOLCHAINS_MAX];	/* of found->mounts */
-	struct strings places;	/* home, opt: as spelled and resolved */
-	struct strings deny;	/* both spellings */
-	struct strings given;	/* resolved */
-	struct strings queue;	/* directories of programs, resolved */
-	size_t scanned;	/* of queue */
+	char *resolved[TOOLCHAINS_MAX]; /* of found->mounts */
+	struct strings places; /* home, opt: as spelled and resolved */
+	struct strings deny; /* both spellings */
+	struct strings given; /* resolved */
+	struct strings queue; /* directories of programs, resolved */
+	size_t scanned; /* of queue */
 	size_t links;
-	int err;	/* -ENOMEM */
+	int err; /* -ENOMEM */
 };
 
 const char *
@@ -340,7 +340,7 @@ is_covered(const struct search *s, const char *path, const char *resolved)
 	for (size_t i = 0; i < t->n; i++)
 		if (path_is_within(resolved, s->resolved[i]) &&
 		    (path_is_within(path, t->mounts[i].path) ||
-		    path_is_within(path, s->resolved[i])))
+			path_is_within(path, s->resolved[i])))
 			return true;
 	return false;
 }
@@ -355,7 +355,7 @@ drop_covered(struct search *s, const char *path, const char *resolved)
 	for (size_t i = 0; i < t->n; i++) {
 		if (path_is_within(s->resolved[i], resolved) &&
 		    (path_is_within(t->mounts[i].path, path) ||
-		    path_is_within(t->mounts[i].path, resolved))) {
+			path_is_within(t->mounts[i].path, resolved))) {
 			free(t->mounts[i].path);
 			free(s->resolved[i]);
 			continue;
@@ -457,7 +457,7 @@ row_root(const struct search *s, const char *dir, char ret_root[PATH_SIZE])
 			continue;
 		for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 			if (fnmatch(rows[i].entry, dir + strlen(home) + 1,
-			    FNM_PATHNAME | FNM_NOESCAPE) != 0)
+				FNM_PATHNAME | FNM_NOESCAPE) != 0)
 				continue;
 			parent(ret_root, dir, rows[i].up);
 			return rows[i].rule;
@@ -583,10 +583,9 @@ follow(struct search *s, const char *dir, const char *name, const char *text)
 	else if (error == -ELOOP)
 		skip(s, path, why_links);
 	if (error != 0)
-		return;	/* a link to nothing is nothing here either */
+		return; /* a link to nothing is nothing here either */
 	if (join(first, dir, text) && strcmp(first, end) != 0 &&
-	    below_a_place(s, first) &&
-	    resolve(first, first_end, &mode) == 0 &&
+	    below_a_place(s, first) && resolve(first, first_end, &mode) == 0 &&
 	    strcmp(first_end, end) == 0)
 		propose_target(s, first);
 	propose_target(s, end);
@@ -677,7 +676,7 @@ take_entry(struct search *s, const char *raw_entry)
 	error = resolve(dir, resolved, &mode);
 	if (error == -ENOENT || error == -ENOTDIR ||
 	    (error == 0 && !S_ISDIR(mode)))
-		return;	/* reaches nothing on the host either */
+		return; /* reaches nothing on the host either */
 	rule = error == 0 ? root_of(s, dir, root) : NULL;
 	if (rule == NULL || !propose(s, root, rule)) {
 		rule = word_dir;
@@ -781,8 +780,7 @@ toolchains_find(const struct toolchains_input *in, struct toolchains *ret)
 	int error;
 
 	memset(ret, 0, sizeof(*ret));
-	if (in->home == NULL || !path_is_clean(in->home) ||
-	    in->home[1] == '\0')
+	if (in->home == NULL || !path_is_clean(in->home) || in->home[1] == '\0')
 		return -EINVAL;
 	if (in->opt != NULL && (!path_is_clean(in->opt) || in->opt[1] == '\0'))
 		return -EINVAL;

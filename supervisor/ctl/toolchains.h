@@ -22,12 +22,12 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#define TOOLCHAINS_MAX 40	/* bindMounts has room for 64 */
+#define TOOLCHAINS_MAX 40 /* bindMounts has room for 64 */
 #define TOOLCHAINS_SKIPPED_MAX 32
-#define TOOLCHAINS_ENTRIES_MAX 128	/* of PATH */
-#define TOOLCHAINS_NAMES_MAX 4096	/* of one directory */
-#define TOOLCHAINS_LINKS_MAX 8192	/* in all */
-#define TOOLCHAINS_TIME_MS 5000	/* for the child, see `ids` */
+#define TOOLCHAINS_ENTRIES_MAX 128 /* of PATH */
+#define TOOLCHAINS_NAMES_MAX 4096 /* of one directory */
+#define TOOLCHAINS_LINKS_MAX 8192 /* in all */
+#define TOOLCHAINS_TIME_MS 5000 /* for the child, see `ids` */
 
 /* The ids of the run's user, as getpwnam() and getgrouplist() tell. */
 struct toolchains_ids {
@@ -39,9 +39,9 @@ struct toolchains_ids {
 
 /* All borrowed. */
 struct toolchains_input {
-	const char *path;	/* PATH; NULL: nothing is found */
-	const char *home;	/* of the run's user, absolute */
-	const char *opt;	/* NULL: "/opt" */
+	const char *path; /* PATH; NULL: nothing is found */
+	const char *home; /* of the run's user, absolute */
+	const char *opt; /* NULL: "/opt" */
 	/*
 	 * Not NULL: the caller is root and the run's user another one. The
 	 * search is then made in a child that takes these ids for good first
@@ -58,13 +58,13 @@ struct toolchains_input {
 };
 
 struct toolchain_mount {
-	char *path;	/* a directory or one file */
-	const char *rule;	/* static: "pyenv", "install root", ... */
+	char *path; /* a directory or one file */
+	const char *rule; /* static: "pyenv", "install root", ... */
 };
 
 struct toolchain_skipped {
 	char *path;
-	const char *why;	/* static */
+	const char *why; /* static */
 };
 
 struct toolchains {
@@ -72,7 +72,7 @@ struct toolchains {
 	size_t n;
 	struct toolchain_skipped skipped[TOOLCHAINS_SKIPPED_MAX];
 	size_t nskipped;
-	size_t more_skipped;	/* beyond the table */
+	size_t more_skipped; /* beyond the table */
 };
 
 /* 0; -EINVAL (home or ids are unusable: not absolute, "/", uid 0); -ENOMEM;

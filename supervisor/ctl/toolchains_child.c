@@ -42,8 +42,8 @@ _Static_assert(TOOLCHAINS_MAX + TOOLCHAINS_SKIPPED_MAX == 72,
 /* ------------------------------------------------ bytes */
 
 static bool
-put_record(uint8_t *out, size_t size, size_t *len, unsigned kind,
-    unsigned word, const void *path, size_t n)
+put_record(uint8_t *out, size_t size, size_t *len, unsigned kind, unsigned word,
+    const void *path, size_t n)
 {
 	if (n > 4095 || size - *len < HEAD + n)
 		return false;
@@ -75,18 +75,19 @@ toolchains_encode(const struct toolchains *t, uint8_t *ret, size_t size)
 
 	for (size_t i = 0; i < t->n; i++)
 		if (!put_record(ret, size, &len, KIND_MOUNT,
-		    word_index(t->mounts[i].rule), t->mounts[i].path,
-		    strlen(t->mounts[i].path)))
+			word_index(t->mounts[i].rule), t->mounts[i].path,
+			strlen(t->mounts[i].path)))
 			return 0;
 	for (size_t i = 0; i < t->nskipped; i++)
 		if (!put_record(ret, size, &len, KIND_SKIPPED,
-		    word_index(t->skipped[i].why), t->skipped[i].path,
-		    strlen(t->skipped[i].path)))
+			word_index(t->skipped[i].why), t->skipped[i].path,
+			strlen(t->skipped[i].path)))
 			return 0;
 	for (size_t i = 0; i < sizeof(more); i++)
 		more[i] = (uint8_t)(t->more_skipped >> (8 * (3 - i)));
 	return put_record(ret, size, &len, KIND_END, 0, more, sizeof(more)) ?
-	    len : 0;
+	    len :
+	    0;
 }
 
 static int
@@ -163,7 +164,7 @@ no_capability(void)
 	if (syscall(SYS_capget, &head, sets) < 0)
 		return false;
 	return (sets[0].effective | sets[0].permitted | sets[1].effective |
-	    sets[1].permitted) == 0;
+		   sets[1].permitted) == 0;
 }
 
 static bool
@@ -177,8 +178,8 @@ become(const struct toolchains_ids *ids)
 	    setresuid(ids->uid, ids->uid, ids->uid) < 0)
 		return false;
 	if (getresuid(&r, &e, &s) < 0 || r != ids->uid || e != ids->uid ||
-	    s != ids->uid || getresgid(&rg, &eg, &sg) < 0 ||
-	    rg != ids->gid || eg != ids->gid || sg != ids->gid)
+	    s != ids->uid || getresgid(&rg, &eg, &sg) < 0 || rg != ids->gid ||
+	    eg != ids->gid || sg != ids->gid)
 		return false;
 	if (setuid(0) == 0 || seteuid(0) == 0 || !no_capability())
 		return false;
@@ -224,8 +225,7 @@ child_main(const struct toolchains_input *in, toolchains_fn *fn, int fd,
 		if (error == 0 && bytes != NULL)
 			len = toolchains_encode(&found, bytes,
 			    TOOLCHAINS_BYTES_MAX);
-		status = (uint8_t)(error != 0 ? -error :
-			len == 0 ? ENOMEM : 0);
+		status = (uint8_t)(error != 0 ? -error : len == 0 ? ENOMEM : 0);
 		if (write_all(fd, &status, 1) && status == 0)
 			(void)write_all(fd, bytes, len);
 		_exit(0);

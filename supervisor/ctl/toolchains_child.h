@@ -29,16 +29,16 @@ int toolchains_child_run(const struct toolchains_input *in, toolchains_fn *fn,
  */
 #define TOOLCHAINS_BYTES_MAX ((size_t)(40 + 32) * (4 + 4096) + 8)
 size_t toolchains_encode(const struct toolchains *, uint8_t *ret,
-    size_t size);	/* 0: does not fit */
+    size_t size); /* 0: does not fit */
 int toolchains_decode(const uint8_t *data, size_t len, struct toolchains *ret);
 
 /* The words for rules and reasons; NULL beyond the last. */
 const char *toolchains_word(size_t i);
 
 /* Append a copy; a full table counts in more_skipped. 0 or -ENOMEM. */
-int toolchains_add_mount(struct toolchains *, const char *path,
-    const char *rule);
-int toolchains_add_skipped(struct toolchains *, const char *path,
-    const char *why);
+int
+toolchains_add_mount(struct toolchains *, const char *path, const char *rule);
+int
+toolchains_add_skipped(struct toolchains *, const char *path, const char *why);
 
 #endif

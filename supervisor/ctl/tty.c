@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <termios.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
@@ -84,7 +85,8 @@ tty_restore(void)
 
 	if (raw && !in_background(raw_fd)) {
 		raw = 0;
-		(void)tcsetattr(raw_fd, TCSADRAIN, &saved);
+		/* Not TCSADRAIN, which waits for a terminal that is stuck. */
+		(void)tcsetattr(raw_fd, TCSANOW, &saved);
 	}
 	errno = error;
 }
@@ -136,7 +138,7 @@ tty_raw(int fd)
 	cfmakeraw(&now);
 	/* Before the change: a signal in between restores what still is. */
 	raw = 1;
-	if (tcsetattr(fd, TCSADRAIN, &now) < 0) {
+	if (tcsetattr(fd, TCSANOW, &now) < 0) {
 		int error = -errno;
 
 		raw = 0;
@@ -159,11 +161,11 @@ struct relay {
 	struct buffer to_user;
 	int signals;
 	bool was_raw;
-	bool eof;	/* of in; end of input is not typed yet */
+	bool eof; /* of in; end of input is not typed yet */
 	bool in_done;
-	bool hung_up;	/* nothing more comes from the pty */
-	bool over;	/* the run has ended */
-	char last;	/* typed into the pty */
+	bool hung_up; /* nothing more comes from the pty */
+	bool over; /* the run has ended */
+	char last; /* typed into the pty */
 	size_t drained;
 };
 
@@ -241,7 +243,7 @@ read_master(struct relay *r)
 	size_t before = held(&r->to_user);
 	int got = fill(&r->to_user, r->t->master);
 
-	if (got > 0)
+	if (got > 0 && r->over)
 		r->drained += held(&r->to_user) - before;
 	/* EIO: the last user has closed it and all was read (pty(7)). */
 	if (got == 0 || (got < 0 && got != -EAGAIN))
@@ -297,29 +299,48 @@ take_winch(struct relay *r, int signal)
 	send_size(r);
 }
 
-/* SIGSTOP instead: ours is blocked. We go on behind it, and SIGCONT waits in
- * the descriptor. */
-static void
-take_stop(struct relay *r, int signal)
-{
-	(void)signal;
-	if (r->t->on_stop != NULL)
-		r->t->on_stop(r->t->arg);
-	tty_restore();
-	(void)kill(getpid(), SIGSTOP);
-}
-
-/* After our stop, or one by SIGSTOP: the shell has set the terminal to its own
- * liking meanwhile, so raw mode is made anew. */
+/* The shell has set the terminal to its own liking meanwhile, so raw mode is
+ * made anew: at once, or when the terminal is ours again. */
 static void
 take_continue(struct relay *r, int signal)
 {
 	(void)signal;
+	if (raw && in_background(raw_fd))
+		raw = 0;
 	tty_restore();
 	make_raw_again(r);
 	send_size(r);
 	if (r->t->on_continue != NULL)
 		r->t->on_continue(r->t->arg);
+}
+
+/* The signal itself, let through with its default effect: the kernel drops it
+ * where nobody could continue us (an orphaned process group), which SIGSTOP
+ * does not spare. So we go on behind it with or without a stop. */
+static void
+take_stop(struct relay *r, int signal)
+{
+	const struct timespec none = { 0, 0 };
+	struct sigaction act, old;
+	sigset_t set;
+
+	if (r->t->on_stop != NULL)
+		r->t->on_stop(r->t->arg);
+	tty_restore();
+	memset(&act, 0, sizeof(act));
+	act.sa_handler = SIG_DFL;
+	(void)sigaction(signal, &act, &old);
+	(void)raise(signal);
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, signal);
+	(void)sigprocmask(SIG_UNBLOCK, &set, NULL);
+	(void)sigprocmask(SIG_BLOCK, &set, NULL);
+	(void)sigaction(signal, &old, NULL);
+	/* The SIGCONT that woke us is answered here. */
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGCONT);
+	(void)sigtimedwait(&set, NULL, &none);
+	take_continue(r, SIGCONT);
 }
 
 static void
@@ -355,6 +376,16 @@ static const struct {
 	{ SIGQUIT, take_other },
 };
 
+/* nohup(1) and the like: a blocked signal comes although it is ignored. */
+static bool
+is_ignored(int signal)
+{
+	struct sigaction act;
+
+	return sigaction(signal, NULL, &act) == 0 &&
+	    !(act.sa_flags & SA_SIGINFO) && act.sa_handler == SIG_IGN;
+}
+
 static void
 read_signals(struct relay *r)
 {
@@ -362,7 +393,8 @@ read_signals(struct relay *r)
 
 	while (read(r->signals, &info, sizeof(info)) == sizeof(info))
 		for (size_t i = 0; i < ARRAY_LEN(signal_rows); i++)
-			if (signal_rows[i].signal == (int)info.ssi_signo)
+			if (signal_rows[i].signal == (int)info.ssi_signo &&
+			    !is_ignored(signal_rows[i].signal))
 				signal_rows[i].take(r, signal_rows[i].signal);
 }
 
@@ -383,10 +415,10 @@ choose(const struct relay *r, bool background, struct pollfd p[AT_COUNT])
 	if (!r->hung_up && !r->over && held(&r->to_run) > 0)
 		master |= POLLOUT;
 	p[AT_IN] = (struct pollfd){ read_it ? t->in : -1, POLLIN, 0 };
-	p[AT_OUT] = (struct pollfd){ held(&r->to_user) > 0 ? t->out : -1,
-		POLLOUT, 0 };
-	p[AT_MASTER] = (struct pollfd){ master != 0 ? t->master : -1, master,
-		0 };
+	p[AT_OUT] =
+	    (struct pollfd){ held(&r->to_user) > 0 ? t->out : -1, POLLOUT, 0 };
+	p[AT_MASTER] =
+	    (struct pollfd){ master != 0 ? t->master : -1, master, 0 };
 	p[AT_WAKE] = (struct pollfd){ r->over ? -1 : t->wake, POLLIN, 0 };
 	p[AT_SIGNALS] = (struct pollfd){ r->signals, POLLIN, 0 };
 }
@@ -419,8 +451,20 @@ serve(struct relay *r, const struct pollfd p[AT_COUNT])
 		if (error < 0)
 			return error;
 		r->over = error > 0;
+		/* Somebody may have opened the pty again after a hang-up. */
+		if (r->over)
+			r->hung_up = false;
 	}
 	return 0;
+}
+
+/* A run that has only closed its terminal goes on, and its end is told by the
+ * service. */
+static bool
+is_done(const struct relay *r)
+{
+	return r->hung_up && held(&r->to_user) == 0 &&
+	    (r->over || r->t->wake < 0);
 }
 
 static int
@@ -430,9 +474,9 @@ loop(struct relay *r)
 	struct pollfd p[AT_COUNT];
 	int error = 0;
 
-	while (error == 0 && (!r->hung_up || held(&r->to_user) > 0)) {
-		bool background = t->in >= 0 && isatty(t->in) &&
-		    in_background(t->in);
+	while (error == 0 && !is_done(r)) {
+		bool background =
+		    t->in >= 0 && isatty(t->in) && in_background(t->in);
 		int timeout = background ? BACKGROUND_MS : -1;
 
 		if (!background)
@@ -483,6 +527,8 @@ tty_relay(const struct tty_relay *t)
 	r->was_raw = raw != 0;
 	r->in_done = t->in < 0;
 	r->last = '\n';
+	/* A change before the signals were blocked has told nobody. */
+	send_size(r);
 	error = loop(r);
 	if (error == -EPIPE && !sigismember(&before, SIGPIPE)) {
 		/* Ours alone: it must not come when it is let in again. */
@@ -491,8 +537,8 @@ tty_relay(const struct tty_relay *t)
 
 		(void)sigemptyset(&pipe_only);
 		(void)sigaddset(&pipe_only, SIGPIPE);
-		while (sigtimedwait(&pipe_only, NULL, &none) < 0 &&
-		    errno == EINTR)
+		while (
+		    sigtimedwait(&pipe_only, NULL, &none) < 0 && errno == EINTR)
 			continue;
 	}
 	(void)sigprocmask(SIG_SETMASK, &before, NULL);

@@ -42,15 +42,15 @@ int tty_raw(int fd);
 void tty_restore(void);
 
 struct tty_relay {
-	int in;		/* -1: nothing is read */
-	int out;
-	int master;	/* made non-blocking here; stays the caller's */
-	int wake;	/* -1: none. Polled for reading */
+	int in; /* -1: nothing is read */
+	int out; /* always there */
+	int master; /* made non-blocking here; stays the caller's */
+	int wake; /* -1: none. Polled for reading */
 	/* 0: go on; 1: the run is over, what it wrote is still passed on;
 	 * negative: tty_relay() ends with it. NULL only when wake is -1. */
 	int (*on_wake)(void *arg);
-	/* Called with a new size, and after SIGCONT. The pty's own size is set
-	 * before. May be NULL. */
+	/* Called at the start, with a new size, and after SIGCONT, when `in`
+	 * is a terminal. The pty's own size is set before. May be NULL. */
 	void (*on_resize)(void *arg, const struct tty_size *);
 	/* INT TERM HUP QUIT. NULL: the terminal is restored and the signal
 	 * takes its default effect. */
@@ -62,13 +62,14 @@ struct tty_relay {
 };
 
 /*
- * Passes every byte both ways until the pty hangs up (EIO: its last user is
- * gone) or on_wake says that the run is over; all that the run wrote until then
- * is written to `out` first. At end of file of `in`, end of input is typed into
- * a pty that is in canonical mode. SIGTSTP stops this process with the terminal
- * restored; after SIGCONT it is raw again if it was.
+ * Passes every byte both ways until on_wake says that the run is over (without
+ * `wake`: until the pty hangs up, EIO: its last user is gone); all that the run
+ * wrote until then is written to `out` first. At end of file of `in`, end of
+ * input is typed into a pty that is in canonical mode. SIGTSTP stops this
+ * process with the terminal restored; after SIGCONT it is raw again if it was.
+ * Signals that the caller ignores (nohup) are not passed.
  *
- * 0; -EPIPE when `out` is closed; -errno; what on_wake returned.
+ * 0; -EPIPE when `out` is closed; -errno; what on_wake returned below 0.
  */
 int tty_relay(const struct tty_relay *);
 

@@ -126,7 +126,7 @@ const char *
 units_size_text(uint64_t bytes, char ret[UNITS_TEXT])
 {
 	static const char letters[] = "KMGTPE";
-	uint64_t unit = 1024;
+	uint64_t unit = 1024, tenths;
 	size_t i = 0;
 
 	if (bytes < 1024) {
@@ -137,9 +137,11 @@ units_size_text(uint64_t bytes, char ret[UNITS_TEXT])
 		unit *= 1024;
 		i++;
 	}
-	if (bytes / unit < 10 && bytes % unit >= unit / 10)
+	/* The rest is below 2^60, so ten of it fit. */
+	tenths = bytes % unit * 10 / unit;
+	if (bytes / unit < 10 && tenths > 0)
 		(void)snprintf(ret, UNITS_TEXT, "%" PRIu64 ".%" PRIu64 "%c",
-		    bytes / unit, bytes % unit / ((unit + 9) / 10), letters[i]);
+		    bytes / unit, tenths, letters[i]);
 	else
 		(void)snprintf(ret, UNITS_TEXT, "%" PRIu64 "%c", bytes / unit,
 		    letters[i]);
