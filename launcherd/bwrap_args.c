@@ -265,7 +265,7 @@ static bool
 is_generated(const struct plan *plan, const char *path)
 {
 	for (size_t i = 0; i < plan->nfiles; i++)
-		if (strcmp(plan->files[i].path + strlen("/etc/"), path) == 0)
+		if (strcmp(plan->files[i].path, path) == 0)
 			return true;
 	return false;
 }
@@ -274,18 +274,13 @@ is_generated(const struct plan *plan, const char *path)
 static bool
 file_crosses_link(const struct bwrap_input *in)
 {
-	for (size_t i = 0; i < in->plan->nfiles; i++) {
-		const char *path = in->plan->files[i].path + strlen("/etc/");
-
-		for (size_t k = 0; k < in->etc->nentries; k++) {
-			const char *entry = in->etc->entries[k].path;
-			size_t len = strlen(entry);
-
-			if (strncmp(path, entry, len) == 0 &&
-			    path[len] == '/')
+	for (size_t i = 0; i < in->plan->nfiles; i++)
+		for (size_t k = 0; k < in->etc->nentries; k++)
+			if (strcmp(in->plan->files[i].path,
+			    in->etc->entries[k].path) != 0 &&
+			    path_is_within(in->plan->files[i].path,
+			    in->etc->entries[k].path))
 				return true;
-		}
-	}
 	return false;
 }
 
@@ -301,18 +296,11 @@ put_etc(struct builder *b, const char **why)
 	}
 	for (size_t i = 0; i < in->etc->nentries; i++) {
 		const struct view_entry *e = &in->etc->entries[i];
-		char path[PLAN_PATH_MAX + 1];
 
 		if (is_generated(plan, e->path))
 			continue;
-		(void)snprintf(path, sizeof(path), "/etc/%s", e->path);
-		if (strchr(e->path, '/') != NULL) {
-			size_t len = strlen("/etc/") + strcspn(e->path, "/");
-
-			put_dir(b->a, "0755", "/etc", strlen("/etc"));
-			put_dir(b->a, "0755", path, len);
-		}
-		put3(b->a, "--symlink", e->link, path);
+		put_parents(b, e->path);
+		put3(b->a, "--symlink", e->link, e->path);
 	}
 	for (size_t i = 0; i < plan->nfiles; i++) {
 		put_parents(b, plan->files[i].path);

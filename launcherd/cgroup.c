@@ -20,10 +20,10 @@
 
 #include "common/cleanup.h"
 #include "common/size.h"
+#include "launcherd/proctext.h"
 
 #define LEFTOVER_MS 2000
 #define CPU_PERIOD_US 100000u
-#define PROC_TEXT_MAX (4u << 20)
 #define RUN_PREFIX "run-"
 
 struct cgroup_tree {
@@ -132,28 +132,36 @@ make_dir(int dirfd, const char *name)
 	return open_dir(dirfd, name);
 }
 
-static char *
-read_proc(const char *path)
+/*
+ * The same in our own cgroup. The root of a hierarchy (a container's, say) has
+ * mode 0555, and we have no DAC_OVERRIDE; but it is root's, and an owner may
+ * change a mode. It is put back at once.
+ */
+static int
+make_top(int parent_fd, const char *name)
 {
-	autofree char *text = malloc(PROC_TEXT_MAX);
-	autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
-	size_t len = 0;
+	struct stat st;
+	int fd = make_dir(parent_fd, name);
 
-	if (text == NULL || fd < 0)
-		return NULL;
-	for (;;) {
-		ssize_t n = read(fd, text + len, PROC_TEXT_MAX - 1 - len);
+	if (fd != -EACCES || fstat(parent_fd, &st) < 0 ||
+	    fchmod(parent_fd, (st.st_mode & 07777) | S_IWUSR) < 0)
+		return fd;
+	fd = make_dir(parent_fd, name);
+	(void)fchmod(parent_fd, st.st_mode & 07777);
+	return fd;
+}
 
-		if (n < 0)
-			return NULL;
-		if (n == 0)
-			break;
-		len += (size_t)n;
-		if (len == PROC_TEXT_MAX - 1)
-			return NULL;	/* cut text could hide a mount */
-	}
-	text[len] = '\0';
-	return take_ptr(&text);
+static void
+remove_top(int parent_fd, const char *name)
+{
+	struct stat st;
+
+	if (unlinkat(parent_fd, name, AT_REMOVEDIR) == 0 || errno != EACCES ||
+	    fstat(parent_fd, &st) < 0 ||
+	    fchmod(parent_fd, (st.st_mode & 07777) | S_IWUSR) < 0)
+		return;
+	(void)unlinkat(parent_fd, name, AT_REMOVEDIR);
+	(void)fchmod(parent_fd, st.st_mode & 07777);
 }
 
 /* ---------------------------------------------------------------- the tree */
@@ -209,7 +217,7 @@ move_service(struct cgroup_tree *tree)
 {
 	char text[16384];
 	char *save = NULL;
-	autoclose int leaf = make_dir(tree->parent_fd, "stockade-service");
+	autoclose int leaf = make_top(tree->parent_fd, "stockade-service");
 
 	if (leaf < 0 || read_at(tree->parent_fd, "cgroup.procs", text,
 	    sizeof(text)) <= 0)
@@ -248,7 +256,7 @@ open_unified(struct cgroup_tree *tree)
 		move_service(tree);
 		(void)enable_below(tree->parent_fd, &any);
 	}
-	tree->top_fd = make_dir(tree->parent_fd, tree->name);
+	tree->top_fd = make_top(tree->parent_fd, tree->name);
 	if (tree->top_fd < 0)
 		return tree->top_fd;
 	(void)enable_below(tree->top_fd, &any);
@@ -271,7 +279,7 @@ open_legacy(struct cgroup_tree *tree)
 		parent = open_dir(AT_FDCWD, tree->layout.legacy[i]);
 		if (parent < 0)
 			continue;
-		fd = make_dir(parent, tree->name);
+		fd = make_top(parent, tree->name);
 		tree->legacy_fd[i] = fd < 0 ? -1 : fd;
 	}
 }
@@ -373,8 +381,8 @@ int
 cgroup_tree_open(const char *instance, struct cgroup_tree **ret,
     unsigned *ret_removed)
 {
-	autofree char *mountinfo = read_proc("/proc/self/mountinfo");
-	autofree char *self = read_proc("/proc/self/cgroup");
+	autofree char *mountinfo = proctext_read("/proc/self/mountinfo");
+	autofree char *self = proctext_read("/proc/self/cgroup");
 	struct cgroup_tree *tree = calloc(1, sizeof(*tree));
 	int error = -ENOMEM;
 
@@ -412,7 +420,7 @@ cgroup_tree_close(struct cgroup_tree *tree)
 		return;
 	if (tree->top_fd >= 0) {
 		(void)close(tree->top_fd);
-		(void)unlinkat(tree->parent_fd, tree->name, AT_REMOVEDIR);
+		remove_top(tree->parent_fd, tree->name);
 	}
 	if (tree->parent_fd >= 0)
 		(void)close(tree->parent_fd);
@@ -424,7 +432,7 @@ cgroup_tree_close(struct cgroup_tree *tree)
 		(void)close(tree->legacy_fd[i]);
 		parent = open_dir(AT_FDCWD, tree->layout.legacy[i]);
 		if (parent >= 0)
-			(void)unlinkat(parent, tree->name, AT_REMOVEDIR);
+			remove_top(parent, tree->name);
 	}
 	free(tree);
 }

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "launcherd/mountinfo.h"
+
 static const char *const controller_names[CGROUP_CONTROLLERS] = {
 	[CGROUP_MEMORY] = "memory",
 	[CGROUP_PIDS] = "pids",
@@ -70,94 +72,13 @@ self_path(const char *self, const char *controller, const char **ret)
 	return 0;
 }
 
-/* One field of mountinfo with its octal escapes undone. */
-static bool
-unescape(const char *field, size_t len, char *out, size_t size)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < len; n++) {
-		unsigned value = (unsigned char)field[i];
-
-		if (n + 1 >= size)
-			return false;
-		if (field[i] == '\\' && len - i >= 4) {
-			value = 0;
-			for (size_t k = 1; k <= 3; k++) {
-				if (field[i + k] < '0' || field[i + k] > '7')
-					return false;
-				value = value * 8 +
-				    (unsigned)(field[i + k] - '0');
-			}
-			i += 4;
-		} else {
-			i++;
-		}
-		if (value == 0 || value > 255)
-			return false;
-		out[n] = (char)value;
-	}
-	out[n] = '\0';
-	return true;
-}
-
-/* A mount as far as it matters here. */
-struct mount_line {
-	char root[PATH_MAX];
-	char point[PATH_MAX];
-	char type[32];
-	const char *options;	/* of the super block */
-	size_t options_len;
-};
-
-/*
- * "36 35 98:0 /root /point rw,noatime master:1 - type source options".
- * False for a line that is not of this form; it is skipped, since a mount
- * that we cannot read is a mount that we do not use.
- */
-static bool
-read_mount(const char *line, size_t len, struct mount_line *ret)
-{
-	const char *end = line + len;
-	const char *fields[5];
-	size_t lens[5];
-	const char *p = line;
-	const char *dash;
-
-	for (size_t i = 0; i < 5; i++) {
-		const char *space = memchr(p, ' ', (size_t)(end - p));
-
-		if (space == NULL)
-			return false;
-		fields[i] = p;
-		lens[i] = (size_t)(space - p);
-		p = space + 1;
-	}
-	dash = memmem(p, (size_t)(end - p), " - ", 3);
-	if (dash == NULL)
-		return false;
-	p = dash + 3;
-	dash = memchr(p, ' ', (size_t)(end - p));
-	if (dash == NULL || (size_t)(dash - p) >= sizeof(ret->type))
-		return false;
-	memcpy(ret->type, p, (size_t)(dash - p));
-	ret->type[dash - p] = '\0';
-	p = memchr(dash + 1, ' ', (size_t)(end - dash - 1));
-	if (p == NULL)
-		return false;
-	ret->options = p + 1;
-	ret->options_len = (size_t)(end - p - 1);
-	return unescape(fields[3], lens[3], ret->root, sizeof(ret->root)) &&
-	    unescape(fields[4], lens[4], ret->point, sizeof(ret->point));
-}
-
 /*
  * The directory at which our cgroup `path` is seen through a mount whose root
  * is `root`: only what lies below that root is visible. A cgroup namespace
  * shows itself as "/", a mount made outside as "/.." and more: not ours.
  */
 static bool
-place_of(const struct mount_line *mount, const char *path, size_t len,
+place_of(const struct mountinfo *mount, const char *path, size_t len,
     char *out, size_t size)
 {
 	size_t rlen = strcmp(mount->root, "/") == 0 ? 0 : strlen(mount->root);
@@ -176,7 +97,7 @@ place_of(const struct mount_line *mount, const char *path, size_t len,
 }
 
 static void
-take_mount(const struct mount_line *mount, const char *self,
+take_mount(const struct mountinfo *mount, const char *self,
     struct cgroup_layout *ret)
 {
 	const char *path = NULL;
@@ -209,13 +130,13 @@ int
 cgroup_layout_parse(const char *mountinfo, const char *self,
     struct cgroup_layout *ret)
 {
-	struct mount_line mount;
+	struct mountinfo mount;
 
 	memset(ret, 0, sizeof(*ret));
 	for (const char *line = mountinfo; *line != '\0';) {
 		size_t len = strcspn(line, "\n");
 
-		if (read_mount(line, len, &mount))
+		if (mountinfo_read(line, len, &mount))
 			take_mount(&mount, self, ret);
 		line += len + (line[len] == '\n');
 	}

@@ -414,6 +414,7 @@ exec_init_exit(struct run *run, const struct msg_init_exit *msg)
 		return 0;
 	if (run->state == RUN_KILLED || run->state == RUN_REMOVING)
 		return 0;
+	run_check_pids(run);
 	if (run->probe != NULL) {
 		probe_exec_exit(run->probe, run, msg->status, msg->signal);
 		return 0;

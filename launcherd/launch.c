@@ -221,7 +221,12 @@ build_args(struct launch *la, struct bwrap_input *in)
 	if (error < 0)
 		return failed(la, error, "arguments");
 	la->args_fd = memfd_seal("arguments", la->args.data, la->args.len);
-	return la->args_fd < 0 ? failed(la, la->args_fd, "arguments") : 0;
+	if (la->args_fd < 0)
+		return failed(la, la->args_fd, "arguments");
+	/* Bubblewrap reads from where the writing ended otherwise. */
+	if (lseek(la->args_fd, 0, SEEK_SET) != 0)
+		return failed(la, -errno, "arguments");
+	return 0;
 }
 
 static int

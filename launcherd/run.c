@@ -289,6 +289,7 @@ on_exit_event(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	clear_event(&run->exit_event);
 	status = spawn_reap(&run->bwrap);
+	run_check_pids(run);
 	if (!run_check_oom(run)) {
 		if (run->state == RUN_STARTING)
 			fail_by_bwrap(run, status);
@@ -446,14 +447,14 @@ static const struct peer_ops init_ops = {
 
 /* ---------------------------------------------------------------- watching */
 
-static void
-check_pids(struct run *run)
+void
+run_check_pids(struct run *run)
 {
 	struct cgroup_use use;
 	struct msg_run_notice msg = { .sandbox = run->sandbox,
 		.code = RUN_NOTICE_PID_LIMIT };
 
-	if (run->pids_noticed || run->probe != NULL)
+	if (run->pids_noticed || run->probe != NULL || !run->has_cgroup)
 		return;
 	cgroup_use(run->l->cgroups, &run->cgroup, &use);
 	if (use.forks_refused == 0)
@@ -470,7 +471,7 @@ run_changed(struct run *run)
 	struct cgroup_state state;
 
 	if (run->state < RUN_KILLED) {
-		check_pids(run);
+		run_check_pids(run);
 		(void)run_check_oom(run);
 	}
 	if (run->freezing && cgroup_state(run->cgroup.fd, &state) == 0 &&

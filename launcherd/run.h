@@ -131,5 +131,8 @@ void run_kill(struct run *, unsigned cause);
 /* Out of memory is told before the exit of what it killed (SPEC K8): true when
  * the run is over for that reason. */
 bool run_check_oom(struct run *);
+/* Refused forks are told once (SPEC K19). cgroup2 notifies; v1 counts without
+ * a notification since Linux 6.10, so it is also asked when a command ends. */
+void run_check_pids(struct run *);
 
 #endif

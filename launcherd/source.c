@@ -23,6 +23,8 @@
 #include "common/path.h"
 #include "common/priv.h"
 #include "common/size.h"
+#include "launcherd/mountinfo.h"
+#include "launcherd/proctext.h"
 #include "protocol/plan.h"
 
 #define SYSTEM_ROOT "/usr"
@@ -32,11 +34,15 @@ static const char *const never_whole[] = { "/", "/bin", "/boot", "/dev",
 	"/etc", "/home", "/lib", "/lib32", "/lib64", "/libx32", "/proc",
 	"/root", "/run", "/sbin", "/sys", "/tmp", "/usr", "/var", "/var/tmp" };
 
+/* Never at all: what appears there is the kernel's or the services'. */
+static const char *const never_below[] = { "/dev", "/proc", "/sys" };
+
 /* Kernel interfaces, not files: writable ones lead out of the run (a cgroup
- * directory takes processes, bpffs holds programs, proc shows the host). */
+ * directory takes processes, bpffs holds programs, proc shows the host). A
+ * bind is recursive, so none may be mounted below a source either. */
 static const struct pseudo_fs {
 	unsigned long magic;
-	const char *name;
+	const char *name;	/* as in mountinfo */
 } pseudo_fs[] = {
 	{ PROC_SUPER_MAGIC, "proc" },
 	{ SYSFS_MAGIC, "sysfs" },
@@ -47,6 +53,7 @@ static const struct pseudo_fs {
 	{ TRACEFS_MAGIC, "tracefs" },
 	{ SECURITYFS_MAGIC, "securityfs" },
 	{ DEVPTS_SUPER_MAGIC, "devpts" },
+	{ TMPFS_MAGIC, "devtmpfs" },	/* its magic is tmpfs's: by name */
 	{ NSFS_MAGIC, "nsfs" },
 };
 
@@ -72,12 +79,51 @@ forbidden_place(int fd, const char *real)
 	for (size_t i = 0; i < ARRAY_LEN(never_whole); i++)
 		if (strcmp(real, never_whole[i]) == 0)
 			return "this directory is never mounted as a whole";
+	for (size_t i = 0; i < ARRAY_LEN(never_below); i++)
+		if (path_is_within(real, never_below[i]))
+			return "nothing below this directory is ever mounted";
 	if (fstatfs(fd, &fs) < 0)
 		return "its file system cannot be told";
 	for (size_t i = 0; i < ARRAY_LEN(pseudo_fs); i++)
-		if ((unsigned long)fs.f_type == pseudo_fs[i].magic)
+		if (pseudo_fs[i].magic != TMPFS_MAGIC &&
+		    (unsigned long)fs.f_type == pseudo_fs[i].magic)
 			return "it lies in a file system of the kernel";
 	return NULL;
+}
+
+static bool
+is_pseudo(const char *type)
+{
+	for (size_t i = 0; i < ARRAY_LEN(pseudo_fs); i++)
+		if (strcmp(type, pseudo_fs[i].name) == 0)
+			return true;
+	return false;
+}
+
+/* The same for what is mounted below the sources, in one pass over all mounts.
+ * Our own table is the one that bubblewrap will clone. */
+static int
+check_below(const struct plan *plan, char *const *reals, char *reason)
+{
+	autofree char *text = proctext_read("/proc/self/mountinfo");
+	struct mountinfo mount;
+
+	if (text == NULL)
+		return -EIO;
+	for (const char *line = text; *line != '\0';) {
+		size_t len = strcspn(line, "\n");
+
+		if (mountinfo_read(line, len, &mount) && is_pseudo(mount.type))
+			for (size_t i = 0; i < plan->nmounts; i++)
+				if (path_is_within(mount.point, reals[i]))
+					return refuse(reason, -EPERM,
+					    "mount source",
+					    plan->mounts[i].source, "a file "
+					    "system of the kernel is mounted "
+					    "below it");
+		line += len + (line[len] == '\n');
+	}
+	return 0;
 }
 
 static bool
@@ -186,6 +232,9 @@ open_mount(const struct plan *plan, struct sources *s, size_t i,
 	error = check_point(plan, s, i, reason);
 	if (error < 0)
 		return error;
+	s->reals[i] = strdup(real);
+	if (s->reals[i] == NULL)
+		return -ENOMEM;
 	s->mounts[i] = take_fd(&fd);
 	s->nmounts = i + 1;
 	return 0;
@@ -342,6 +391,8 @@ open_as_user(const struct plan *plan, struct sources *s, char *reason)
 
 	for (size_t i = 0; i < plan->nmounts && error == 0; i++)
 		error = open_mount(plan, s, i, reason);
+	if (error == 0)
+		error = check_below(plan, s->reals, reason);
 	for (size_t i = 0; i < plan->nmasks && error == 0; i++)
 		if (!plan->masks[i].system)
 			error = open_mask(plan, s, &plan->masks[i], reason);
@@ -364,8 +415,9 @@ sources_open(const struct plan *plan, const struct source_user *user,
 	ret_reason[0] = '\0';
 	s.mounts = calloc(plan->nmounts + 1, sizeof(*s.mounts));
 	s.masks = calloc(plan->nmasks + 1, sizeof(*s.masks));
-	error = s.mounts == NULL || s.masks == NULL ? -ENOMEM :
-	    priv_fs_become(user->uid, user->gid, user->groups, user->ngroups);
+	s.reals = calloc(plan->nmounts + 1, sizeof(*s.reals));
+	error = s.mounts == NULL || s.masks == NULL || s.reals == NULL ?
+	    -ENOMEM : priv_fs_become(user->uid, user->gid, user->groups, user->ngroups);
 	if (error == 0) {
 		error = open_as_user(plan, &s, ret_reason);
 		if (priv_fs_restore() < 0)
@@ -387,6 +439,9 @@ void
 sources_close(struct sources *s)
 {
 	close_all(s->mounts, s->nmounts);
+	for (size_t i = 0; s->reals != NULL && s->reals[i] != NULL; i++)
+		free(s->reals[i]);
+	free(s->reals);
 	for (size_t i = 0; i < s->nmasks; i++) {
 		free(s->masks[i].target);
 		close_all(&s->masks[i].fd, 1);

@@ -30,6 +30,7 @@ struct source_mask {
 struct sources {
 	size_t nmounts;
 	int *mounts;		/* O_PATH, one for each of plan->mounts */
+	char **reals;		/* their real paths, NULL-terminated */
 	size_t nmasks;
 	struct source_mask *masks;
 };

@@ -299,7 +299,7 @@ static int
 add_name(struct view *view, struct view_tree *tree, int from, int to,
     const char *sub, const char *name, struct budget *budget)
 {
-	char path[NAME_MAX * 2 + 2];
+	char path[NAME_MAX * 2 + 10];
 	char text[PATH_MAX];
 	char where[NAME_MAX + 8];
 	struct stat st;
@@ -309,8 +309,7 @@ add_name(struct view *view, struct view_tree *tree, int from, int to,
 		return errno == ENOENT ? 0 : -errno;
 	(void)snprintf(where, sizeof(where), "/etc%s%s", sub[0] != '\0' ?
 	    "/" : "", sub);
-	(void)snprintf(path, sizeof(path), "%s%s%s", sub, sub[0] != '\0' ?
-	    "/" : "", name);
+	(void)snprintf(path, sizeof(path), "%s/%s", where, name);
 	if (S_ISLNK(st.st_mode)) {
 		error = read_link(from, name, where, text, sizeof(text));
 		return error < 0 ? 0 : add_entry(tree, path, text);
@@ -320,7 +319,8 @@ add_name(struct view *view, struct view_tree *tree, int from, int to,
 		return error;
 	if (fstatat(to, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;		/* not for everybody */
-	(void)snprintf(text, sizeof(text), VIEW_ETC_INSIDE "/%s", path);
+	(void)snprintf(text, sizeof(text), VIEW_ETC_INSIDE "%s",
+	    path + strlen("/etc"));
 	return add_entry(tree, path, text);
 }
 

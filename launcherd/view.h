@@ -18,7 +18,7 @@ struct view;
 
 /* An entry of /etc as the run sees it: a link to `link`. */
 struct view_entry {
-	char *path;	/* below /etc: "ssl/certs" */
+	char *path;	/* "/etc/ssl/certs" */
 	char *link;	/* text of the link */
 };
 

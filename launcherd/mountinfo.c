@@ -1,0 +1,74 @@
+/*
+ * launcherd: one line of /proc/self/mountinfo. The text is the kernel's, but
+ * the paths in it are an administrator's or, through FUSE, a user's. Pure.
+ */
+#include "launcherd/mountinfo.h"
+
+#include <string.h>
+
+/* One field of mountinfo with its octal escapes undone. */
+static bool
+unescape(const char *field, size_t len, char *out, size_t size)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < len; n++) {
+		unsigned value = (unsigned char)field[i];
+
+		if (n + 1 >= size)
+			return false;
+		if (field[i] == '\\' && len - i >= 4) {
+			value = 0;
+			for (size_t k = 1; k <= 3; k++) {
+				if (field[i + k] < '0' || field[i + k] > '7')
+					return false;
+				value = value * 8 +
+				    (unsigned)(field[i + k] - '0');
+			}
+			i += 4;
+		} else {
+			i++;
+		}
+		if (value == 0 || value > 255)
+			return false;
+		out[n] = (char)value;
+	}
+	out[n] = '\0';
+	return true;
+}
+
+bool
+mountinfo_read(const char *line, size_t len, struct mountinfo *ret)
+{
+	const char *end = line + len;
+	const char *fields[5];
+	size_t lens[5];
+	const char *p = line;
+	const char *dash;
+
+	for (size_t i = 0; i < 5; i++) {
+		const char *space = memchr(p, ' ', (size_t)(end - p));
+
+		if (space == NULL)
+			return false;
+		fields[i] = p;
+		lens[i] = (size_t)(space - p);
+		p = space + 1;
+	}
+	dash = memmem(p, (size_t)(end - p), " - ", 3);
+	if (dash == NULL)
+		return false;
+	p = dash + 3;
+	dash = memchr(p, ' ', (size_t)(end - p));
+	if (dash == NULL || (size_t)(dash - p) >= sizeof(ret->type))
+		return false;
+	memcpy(ret->type, p, (size_t)(dash - p));
+	ret->type[dash - p] = '\0';
+	p = memchr(dash + 1, ' ', (size_t)(end - dash - 1));
+	if (p == NULL)
+		return false;
+	ret->options = p + 1;
+	ret->options_len = (size_t)(end - p - 1);
+	return unescape(fields[3], lens[3], ret->root, sizeof(ret->root)) &&
+	    unescape(fields[4], lens[4], ret->point, sizeof(ret->point));
+}

@@ -1,0 +1,892 @@
+"""stockade-launcherd with real sandboxes; the test is its supervisor."""
+
+import os
+import re
+import select
+import signal
+import socket
+import stat
+import subprocess
+import time
+
+import pytest
+
+import launcherbox
+import messages
+from launcherbox import (DIR, EMPTY_DIR, FILE, NO_FILE, NOBODY, READ_ONLY,
+                         Launcherd)
+
+pytestmark = pytest.mark.skipif(launcherbox.can_run() is not None,
+                                reason=str(launcherbox.can_run()))
+
+
+@pytest.fixture(scope="module")
+def shared():
+    daemon = Launcherd(allow_userns=1)
+    yield daemon
+    assert daemon.close() == 0
+
+
+@pytest.fixture
+def own():
+    daemon = Launcherd()
+    yield daemon
+    daemon.close()
+
+
+@pytest.fixture
+def tree():
+    path = launcherbox.work_tree()
+    yield path
+    subprocess.run(["rm", "-rf", path], check=True)
+
+
+@pytest.fixture
+def run(shared, tree):
+    it = shared.launch(mounts=[(tree, False)])
+    it.tree = tree
+    yield it
+    it.destroy()
+
+
+def alive(pid):
+    try:
+        with open("/proc/%d/stat" % pid, encoding="ascii",
+                  errors="replace") as f:
+            return f.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+def gone(pids, timeout=5.0):
+    """Waits by pidfd until none of the processes is left."""
+    end = time.monotonic() + timeout
+    for pid in pids:
+        try:
+            fd = os.pidfd_open(pid)
+        except ProcessLookupError:
+            continue
+        select.select([fd], [], [], max(0, end - time.monotonic()))
+        os.close(fd)
+    return not any(alive(p) for p in pids)
+
+
+def read(fd, size=100, timeout=5):
+    """Our ends do not block."""
+    assert select.select([fd], [], [], timeout)[0], "no output"
+    return os.read(fd, size)
+
+
+def children_of(pid):
+    out = subprocess.run(["ps", "--ppid", str(pid), "-o", "pid="],
+                         stdout=subprocess.PIPE, check=False).stdout
+    return [int(p) for p in out.split()]
+
+
+# ------------------------------------------------------------------ the view
+
+def test_view_is_the_fixed_one_and_the_mount(run):
+    status, out, err = run.sh(
+        "ls /; ls -d /sys /boot /root /var; id -u; id -G; umask; hostname")
+    assert err.count(b"No such file") == 4
+    words = out.decode().split()
+    for name in ("bin", "dev", "etc", "home", "proc", "run", "tmp", "usr"):
+        assert name in words
+    assert words[-4:] == [str(NOBODY), str(NOBODY), "0022", "box"]
+
+
+def test_private_directories_are_empty_and_writable(run):
+    for path in ("/tmp", "/dev/shm", "/home/u", "/run/stockade/run",
+                 run.tree):
+        line = "ls -A %s | wc -l; touch %s/x && stat -c %%u %s/x" % (
+            (path,) * 3)
+        assert run.sh(line) == (0, b"0\n%d\n" % NOBODY, b""), path
+
+
+def test_everything_else_refuses_writes(run):
+    for path in ("/", "/usr", "/etc", "/run", "/run/stockade", "/home",
+                 "/run/stockade/etc", "/proc/sys/kernel/x"):
+        status, _, err = run.sh("touch %s/x" % path)
+        assert status == 1, path
+
+
+def test_no_capability_no_new_privs_seccomp(run):
+    out = run.sh("cat /proc/self/status")[1].decode()
+    for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+        assert re.search(name + r":\t0{16}\n", out)
+    assert "NoNewPrivs:\t1\n" in out and "Seccomp:\t2\n" in out
+
+
+def test_descriptors_are_exactly_three(run):
+    out = run.command(["/bin/ls", "/proc/self/fd"])[1].split()
+    assert out == [b"0", b"1", b"2", b"3"]  # 3: ls's own directory
+
+
+def test_etc_has_the_listed_entries_and_the_generated_files(run):
+    status, out, _ = run.sh(
+        "cat /etc/passwd; head -c1 /etc/services >/dev/null && echo services;"
+        "test -e /etc/shadow || echo none; cat /etc/os-release | head -1;"
+        "ls /etc/ssl")
+    text = out.decode()
+    assert text.startswith(launcherbox.PASSWD.decode())
+    assert "services\n" in text and "none\n" in text
+    assert re.search(r"^PRETTY_NAME|^NAME|^ID", text, re.M)
+    assert "certs" in text and "private" not in text
+
+
+def test_links_of_etc_lead_somewhere(run):
+    """A relative link of the host's was rewritten, not broken."""
+    out = run.sh("find /etc/ -maxdepth 1 -type l | while read -r l; do "
+                 "test -e \"$l\" || echo \"$l\"; done")[1].decode().split()
+    host = [l for l in out if os.path.exists(l)]
+    assert host == []
+
+
+def test_new_copy_of_etc_after_a_change_on_the_host(own, tree):
+    first = own.launch(mounts=[(tree, False)])
+    before = first.sh("ls -di /run/stockade/etc")[1]
+    os.utime("/etc/shells")         # an event of a listed name
+    second = own.launch(mounts=[(tree, False)])
+    assert second.sh("ls -di /run/stockade/etc")[1] != before
+    # the one that a live run uses stays whole
+    assert first.sh("cat /etc/shells")[0] == 0
+    first.destroy()
+    second.destroy()
+
+
+def test_network_has_loopback_and_the_listeners_only(run):
+    out = run.sh("cat /proc/net/dev | tail -n +3 | cut -d: -f1;"
+                 "cat /proc/net/route | tail -n +2")[1].decode()
+    assert [w for w in out.split() if w != "sit0"] in (
+        ["lo"], ["lo", "tunl0"], ["tunl0", "lo"])
+    sock = socket.socket(fileno=os.dup(run.http))
+    assert sock.getsockname() == ("127.0.0.1", 3128)
+    socks = socket.socket(fileno=os.dup(run.socks))
+    assert socks.getsockname() == ("127.0.0.1", 1080)
+    number, answer = run.start(
+        ["/bin/bash", "-c", "exec 5<>/dev/tcp/127.0.0.1/3128; echo hi >&5"])
+    sock.settimeout(5)
+    conn, _ = sock.accept()
+    assert conn.recv(10) == b"hi\n"
+    assert run.wait(number) == 0
+    for it in (sock, socks, conn):
+        it.close()
+    for fd in answer.fds:
+        os.close(fd)
+
+
+def test_launcherd_came_back_to_its_own_network(run):
+    own = os.stat("/proc/self/ns/net").st_ino
+    assert os.stat("/proc/%d/ns/net" % run.l.process.pid).st_ino == own
+
+
+def test_arguments_show_nothing(shared, tree):
+    run = shared.launch(mounts=[(tree, False)])
+    for pid in run.pids():
+        with open("/proc/%d/cmdline" % pid, "rb") as f:
+            line = f.read()
+        assert tree.encode() not in line and b"passwd" not in line
+    run.destroy()
+
+
+# ------------------------------------------------------------------ mounts
+
+def test_read_only_mount_refuses_writes(shared, tree):
+    run = shared.launch(mounts=[(tree, True)])
+    assert run.sh("touch %s/x" % tree)[0] == 1
+    assert os.listdir(tree) == []
+    run.destroy()
+
+
+def test_nested_mount_and_directory_between(shared, tree):
+    inner = os.path.join(tree, "a", "b")
+    os.makedirs(inner)
+    subprocess.run(["chown", "-R", str(NOBODY), tree], check=True)
+    run = shared.launch(mounts=[(tree, True), (inner, False)])
+    assert run.sh("touch %s/x && ! touch %s/x 2>/dev/null" % (inner, tree))[
+        0] == 0
+    run.destroy()
+
+
+def test_missing_mount_point_inside_a_mount_is_refused(shared, tree):
+    other = launcherbox.work_tree()
+    try:
+        answer = shared.refused(mounts=[
+            (tree, False), (other, tree + "/no", DIR, False, 0, 0)])
+        assert "mount point" in answer.reason
+        assert os.listdir(tree) == []       # nothing was made (C19)
+    finally:
+        os.rmdir(other)
+
+
+def test_source_is_opened_as_the_user(shared, tree):
+    """The twin: root, who starts the sandbox, could read it."""
+    secret = os.path.join(tree, "secret")
+    os.mkdir(secret, 0o700)
+    os.mkdir(secret + "/deep")
+    os.stat(secret + "/deep")
+    answer = shared.refused(mounts=[(secret + "/deep", True)])
+    assert answer.step == "mounts" and "Permission denied" in answer.reason
+
+
+def test_supplementary_group_opens_what_the_uid_cannot(shared, tree):
+    secret = os.path.join(tree, "secret")
+    os.mkdir(secret, 0o750)
+    os.chown(secret, 0, 4321)
+    os.mkdir(secret + "/deep", 0o755)
+    shared.refused(mounts=[(secret + "/deep", True)])
+    run = shared.launch(mounts=[(secret + "/deep", True)], groups=[4321])
+    assert run.command(["/usr/bin/id", "-G"])[1] == b"%d 4321\n" % NOBODY
+    run.destroy()
+
+
+def test_replaced_source_is_refused(shared, tree):
+    path = os.path.join(tree, "d")
+    os.mkdir(path)
+    st = os.stat(path)
+    os.rename(path, path + ".old")
+    os.mkdir(path)
+    answer = shared.refused(mounts=[(path, path, DIR, False, st.st_dev,
+                                     st.st_ino)])
+    assert "replaced" in answer.reason
+    st = os.stat(path)
+    run = shared.launch(mounts=[(path, path, DIR, False, st.st_dev,
+                                 st.st_ino)])
+    run.destroy()
+
+
+def test_magic_link_is_not_followed(shared, tree):
+    """Of a process of the same user, so that nothing else stands in the way."""
+    os.mkdir(tree + "/real")
+    os.chown(tree + "/real", NOBODY, NOBODY)
+    sleeper = subprocess.Popen(["sleep", "100"], cwd=tree + "/real",
+                               user=NOBODY, group=NOBODY, extra_groups=[])
+    try:
+        link = "/proc/%d/cwd" % sleeper.pid
+        os.symlink(link, tree + "/l")
+        assert os.path.samefile(tree + "/l", tree + "/real")
+        answer = shared.refused(mounts=[(tree + "/l", tree + "/l", DIR, True,
+                                         0, 0)])
+        assert "symbolic links" in answer.reason
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+    # an ordinary link is followed
+    os.symlink("real", tree + "/m")
+    shared.launch(mounts=[(tree + "/m", tree + "/m", DIR, True, 0,
+                           0)]).destroy()
+
+
+def test_wrong_kind_is_refused(shared, tree):
+    answer = shared.refused(mounts=[(tree, tree, FILE, True, 0, 0)])
+    assert "not a regular file" in answer.reason
+
+
+@pytest.mark.parametrize("source", ["/", "/etc", "/usr", "/proc", "/sys",
+                                    "/tmp", "/dev", "/sys/fs/cgroup",
+                                    "/proc/self/task", "/dev/pts"])
+def test_places_that_are_never_mounted(shared, source):
+    answer = shared.refused(mounts=[(source, "/srv/x", DIR, True, 0, 0)])
+    assert answer.step == "mounts", vars(answer)
+    assert "ever mounted" in answer.reason
+
+
+def test_file_system_of_the_kernel_below_a_source_is_refused(tree):
+    """A bind is recursive: what an administrator mounted there would come
+    along. In a mount namespace of its own, so that the host has none of it."""
+    os.mkdir(tree + "/sub")
+
+    def enter():
+        import ctypes
+        libc = ctypes.CDLL(None, use_errno=True)
+        assert libc.unshare(0x20000) == 0
+        assert libc.mount(b"none", b"/", None, 0x44000, None) == 0
+        assert libc.mount(b"proc", (tree + "/sub").encode(), b"proc", 0,
+                          None) == 0
+    daemon = Launcherd(preexec=enter)
+    answer = daemon.refused(mounts=[(tree, False)])
+    assert "mounted below it" in answer.reason
+    daemon.close()
+
+
+def test_link_to_such_a_place_is_refused_too(shared, tree):
+    os.symlink("/etc", tree + "/l")
+    answer = shared.refused(mounts=[(tree + "/l", "/srv/x", DIR, True, 0, 0)])
+    assert "never mounted" in answer.reason
+
+
+@pytest.mark.parametrize("target", ["/usr/local/x", "/etc/x", "/run/x",
+                                    "/proc/x", "/dev/shm/x", "/lib/x"])
+def test_targets_in_the_fixed_view_are_refused(shared, tree, target):
+    answer = shared.refused(mounts=[(tree, target, DIR, True, 0, 0)])
+    assert answer.code != 0
+
+
+def test_mount_that_hides_the_home_is_refused(shared, tree):
+    answer = shared.refused(mounts=[(tree, "/srv/h", DIR, False, 0, 0)],
+                            home="/srv/h/u")
+    assert "hide the home" in answer.reason
+
+
+def test_home_may_be_mounted_as_a_whole(shared, tree):
+    run = shared.launch(mounts=[(tree, tree, DIR, False, 0, 0)], home=tree)
+    assert run.sh("touch %s/in-home" % tree)[0] == 0
+    assert os.listdir(tree) == ["in-home"]
+    run.destroy()
+
+
+# ------------------------------------------------------------------ masks
+
+def test_masks(shared, tree):
+    for name in ("dir", "ro"):
+        os.mkdir(os.path.join(tree, name))
+        with open(os.path.join(tree, name, "f"), "w") as f:
+            f.write("text")
+    for name in ("secret", "kept"):
+        with open(os.path.join(tree, name), "w") as f:
+            f.write("text")
+    subprocess.run(["chown", "-R", str(NOBODY), tree], check=True)
+    masks = [(tree + "/dir", EMPTY_DIR, DIR, False),
+             (tree + "/ro", READ_ONLY, DIR, False),
+             (tree + "/secret", NO_FILE, FILE, False),
+             (tree + "/kept", READ_ONLY, FILE, False)]
+    plain = shared.launch(mounts=[(tree, False)])     # the twin
+    assert plain.sh("cat dir/f secret && echo x >>kept && touch ro/y",
+                    cwd=tree)[0] == 0
+    plain.destroy()
+    run = shared.launch(mounts=[(tree, False)], masks=masks)
+    assert run.sh("ls -A dir | wc -l; test -w dir || echo no; touch dir/x",
+                  cwd=tree)[:2] == (1, b"0\nno\n")
+    status, _, err = run.sh("cat secret", cwd=tree)
+    assert status == 1 and b"Permission denied" in err
+    assert run.sh("cat ro/f kept; touch ro/x", cwd=tree)[0] == 1
+    assert run.sh("cat kept", cwd=tree)[1].startswith(b"text")
+    assert run.sh("echo x >>kept", cwd=tree)[0] != 0
+    assert run.sh("rm -rf dir ro secret kept 2>/dev/null; ls", cwd=tree)[
+        1].split() == [b"dir", b"kept", b"ro", b"secret"]
+    run.destroy()
+    with open(tree + "/secret") as f:
+        assert f.read() == "text"
+
+
+def test_mask_through_a_link_covers_what_it_leads_to(shared, tree):
+    os.mkdir(tree + "/real")
+    with open(tree + "/real/f", "w") as f:
+        f.write("text")
+    os.symlink("real", tree + "/link")
+    subprocess.run(["chown", "-hR", str(NOBODY), tree], check=True)
+    run = shared.launch(mounts=[(tree, False)],
+                        masks=[(tree + "/link", EMPTY_DIR, DIR, False)])
+    assert run.sh("cat real/f", cwd=tree)[0] == 1
+    run.destroy()
+
+
+def test_mask_of_the_wrong_type_or_missing_is_refused(shared, tree):
+    os.mkdir(tree + "/d")
+    answer = shared.refused(mounts=[(tree, False)],
+                            masks=[(tree + "/d", NO_FILE, FILE, False)])
+    assert "is a directory" in answer.reason
+    answer = shared.refused(mounts=[(tree, False)],
+                            masks=[(tree + "/x", NO_FILE, FILE, False)])
+    assert "No such file" in answer.reason
+
+
+def test_system_mask_denies_a_program(shared, tree):
+    mount = os.path.realpath("/usr/bin/mount")
+    plain = shared.launch(mounts=[(tree, False)])
+    assert plain.sh("mount --version")[0] == 0
+    plain.destroy()
+    run = shared.launch(mounts=[(tree, False)],
+                        masks=[(mount, NO_FILE, FILE, True)])
+    assert run.sh(mount + " --version")[0] == 126
+    number, answer = run.start([mount])
+    assert answer.error == 13
+    run.destroy()
+
+
+def test_thousand_masks_start(shared, tree):
+    for i in range(1000):
+        with open("%s/%d" % (tree, i), "w") as f:
+            f.write("x")
+    masks = [("%s/%d" % (tree, i), NO_FILE, FILE, False) for i in range(1000)]
+    run = shared.launch(mounts=[(tree, False)], masks=masks)
+    assert run.sh("cat 0 999 2>/dev/null | wc -c", cwd=tree)[1] == b"0\n"
+    run.destroy()
+
+
+def test_more_masks_than_bubblewrap_takes_are_refused(shared, tree):
+    for i in range(3200):
+        with open("%s/%d" % (tree, i), "w") as f:
+            f.write("x")
+    masks = [("%s/%d" % (tree, i), NO_FILE, FILE, False) for i in range(3200)]
+    answer = shared.refused(mounts=[(tree, False)], masks=masks)
+    assert "bubblewrap takes" in answer.reason
+
+
+# ------------------------------------------------------------------ plan
+
+def test_plan_that_is_not_sealed_or_broken_is_refused(shared):
+    assert shared.refused(sealed=False).step == "plan"
+    assert shared.refused(raw=b"").code == 2
+    answer = shared.refused(raw=launcherbox.plan(home="/home/../x"))
+    assert answer.code == 2 and "head" in answer.reason
+
+
+def test_generated_file_below_a_host_directory_is_refused(shared):
+    answer = shared.refused(files=[("/etc/profile.d/x.sh", b"")])
+    assert "generated file" in answer.reason
+
+
+def test_userns_needs_the_configuration(own):
+    assert own.refused(userns=True).code == 5       # forbidden
+
+
+def test_ids_come_from_the_look_up_alone(shared, tree):
+    answer = shared.lookup(groups=[777, 5, 777, 9], client_gid=5, admin_gid=9)
+    assert (answer.run_uid, answer.user) == (NOBODY, "nobody")
+    for fd in answer.fds:
+        os.close(fd)
+    run = shared.launch(request=answer.request, mounts=[(tree, False)])
+    assert run.command(["/usr/bin/id", "-G"])[1] == b"%d 777\n" % NOBODY
+    run.destroy()
+    # each look-up serves one launch
+    assert shared.refused(request=answer.request).step == "user"
+
+
+def test_launch_of_another_uid_than_looked_up_is_refused(shared):
+    answer = shared.lookup()
+    for fd in answer.fds:
+        os.close(fd)
+    assert shared.refused(request=answer.request, uid=1).step == "user"
+
+
+def test_unknown_user(shared):
+    answer = shared.lookup(uid=3999999999)
+    assert answer.error == 2 and "no such user" in answer.reason
+
+
+# ------------------------------------------------------------------ commands
+
+def test_exit_status_and_signal(run):
+    assert run.sh("exit 7")[0] == 7
+    assert run.sh("kill -TERM $$")[0] == -15
+    assert run.command(["/bin/cat"]) == (0, b"", b"")      # /dev/null
+    number, answer = run.start(["/nonexistent"])
+    assert (answer.error, answer.step) == (2, "exec")
+
+
+def test_stdin_pipe_and_eof(run):
+    number, answer = run.start(["/bin/cat"], stdin_open=1)
+    stdin, stdout, stderr = answer.fds
+    assert answer.io == 7
+    os.write(stdin, b"hello")
+    os.close(stdin)
+    assert read(stdout) == b"hello"
+    # launcherd's duplicate keeps it open until it is told
+    run.l.chan.send("exec_eof", sandbox=run.sandbox, exec=number)
+    assert run.wait(number) == 0
+    os.close(stdout)
+    os.close(stderr)
+
+
+def test_passed_descriptors_are_the_commands_own(run):
+    r, w = os.pipe()
+    null = os.open("/dev/null", os.O_RDWR)
+    number, answer = run.start(["/bin/echo", "direct"], passed=[null, w, w])
+    assert answer.io == 0 and answer.fds == []
+    os.close(w)
+    os.close(null)
+    assert run.wait(number) == 0
+    assert os.read(r, 100) == b"direct\n" and os.read(r, 1) == b""
+    os.close(r)
+
+
+def test_terminal(run):
+    number, answer = run.start(
+        ["/bin/bash", "-c", "tty; stty size; read x; stty size"], tty=1,
+        rows=33, cols=44)
+    assert answer.io == 8
+    master, = answer.fds
+    text = b""
+    while b"33 44" not in text:
+        select.select([master], [], [], 5)
+        text += os.read(master, 1000)
+    assert b"/dev/pts/" in text
+    run.l.chan.send("exec_resize", sandbox=run.sandbox, exec=number, rows=20,
+                    cols=30)
+    run.l.chan.send("stat_ask", request=run.l.number(), sandbox=run.sandbox)
+    run.l.chan.expect("stat_answer")
+    os.write(master, b"\n")
+    text = b""
+    try:
+        while b"20 30" not in text:
+            select.select([master], [], [], 5)
+            text += os.read(master, 1000)
+    except OSError:
+        pass
+    assert b"20 30" in text
+    assert run.wait(number) == 0
+    os.close(master)
+
+
+def test_signal_reaches_the_command(run):
+    number, answer = run.start(["/bin/sleep", "100"])
+    run.l.chan.send("exec_signal", sandbox=run.sandbox, exec=number,
+                    signal=signal.SIGSEGV)      # not in the list
+    run.l.chan.send("exec_signal", sandbox=run.sandbox, exec=number,
+                    signal=signal.SIGTERM)
+    assert run.wait(number) == -15
+    for fd in answer.fds:
+        os.close(fd)
+
+
+def test_exec_in_an_unknown_run_and_twice_the_same_number(run):
+    fd = messages.memfd(launcherbox.exec_plan(["/bin/true"]))
+    run.l.chan.send("exec_ask", [fd], sandbox=10**9, exec=5, client=1)
+    assert run.l.chan.expect("exec_answer", exec=5).error == 2
+    number, answer = run.start(["/bin/sleep", "100"])
+    run.l.chan.send("exec_ask", [fd], sandbox=run.sandbox, exec=number,
+                    client=1)
+    assert run.l.chan.expect("exec_answer", exec=number).error == 17
+    os.close(fd)
+    for fd in answer.fds:
+        os.close(fd)
+
+
+def test_more_commands_than_the_limit(shared, tree):
+    run = shared.launch(mounts=[(tree, False)])
+    numbers = [run.send_exec(["/bin/sleep", "100"]) for _ in range(65)]
+    answers = [shared.chan.expect("exec_answer", exec=n) for n in numbers]
+    assert [a.error for a in answers[:64]] == [0] * 64
+    assert answers[64].error == 11
+    for answer in answers:
+        for fd in answer.fds:
+            os.close(fd)
+    run.destroy()
+
+
+def test_restore_sends_the_same_pipes_again(own, tree):
+    run = own.launch(mounts=[(tree, False)])
+    number, answer = run.start(["/bin/sh", "-c", "read x; echo got $x"],
+                               stdin_open=1)
+    done, ended = run.start(["/bin/sh", "-c", "echo left; exit 3"])
+    own.chan.expect("exec_exit", exec=done)
+    for fd in answer.fds + ended.fds:       # control is gone
+        os.close(fd)
+    own.chan.send("restore_ask", generation=2)
+    live = own.chan.expect("restore_exec", exec=number)
+    dead = own.chan.expect("restore_exec", exec=done)
+    assert own.chan.expect("restore_done").generation == 2
+    assert (live.io, live.ended, live.pid) == (7, 0, answer.pid)
+    assert (dead.io, dead.ended, dead.status) == (6, 1, 3)
+    assert read(dead.fds[0]) == b"left\n"
+    os.write(live.fds[0], b"again\n")
+    assert run.wait(number) == 0
+    assert read(live.fds[1]) == b"got again\n"
+    for fd in live.fds + dead.fds:
+        os.close(fd)
+    run.destroy()
+
+
+# ------------------------------------------------------------------ the end
+
+def test_destroy_at_once_leaves_nothing(own, tree):
+    run = own.launch(mounts=[(tree, False)])
+    number, answer = run.start(["/bin/sh", "-c", "setsid sleep 100 & sleep 99"])
+    for fd in answer.fds:
+        os.close(fd)
+    pids = run.pids()
+    assert len(pids) >= 3
+    run.send_destroy("IDLE")
+    end = own.chan.expect("run_ended")
+    assert launcherbox.CAUSES[end.cause] == "IDLE"
+    assert not any(alive(p) for p in pids)
+    assert own.cgroups() == []
+    run.release()
+    assert children_of(own.process.pid) == []
+
+
+def test_destroy_with_grace_lets_it_end(own, tree):
+    run = own.launch(mounts=[(tree, False)])
+    number, answer = run.start(
+        ["/bin/sh", "-c", "trap 'echo bye; exit 5' TERM; echo up; "
+         "while :; do sleep 0.05; done"])
+    assert read(answer.fds[0], 10) == b"up\n"
+    start = time.monotonic()
+    run.send_destroy(grace_ms=5000)
+    assert run.wait(number) == 5
+    run.ended()
+    assert time.monotonic() - start < 4
+    assert read(answer.fds[0], 10) == b"bye\n"
+
+
+def test_grace_ends(own, tree):
+    run = own.launch(mounts=[(tree, False)])
+    number, answer = run.start(
+        ["/bin/sh", "-c", "trap '' TERM; echo up; while :; do sleep 1; done"])
+    assert read(answer.fds[0], 10) == b"up\n"
+    start = time.monotonic()
+    run.send_destroy(grace_ms=300)
+    run.ended()
+    assert 0.25 < time.monotonic() - start < 2
+
+
+def test_freeze_stops_everything_and_kill_works_on_it(own, tree):
+    run = own.launch(mounts=[(tree, False)])
+    number, answer = run.start(
+        ["/bin/sh", "-c", "while :; do echo x; done"], )
+    assert read(answer.fds[0])
+    froze = run.freeze(True)
+    assert (froze.error, froze.frozen) == (0, 1)
+    # refused while frozen
+    n = run.send_exec(["/bin/true"])
+    assert own.chan.expect("exec_answer", exec=n).error == 16
+    while True:     # what was in the pipe
+        try:
+            if not os.read(answer.fds[0], 65536):
+                break
+        except BlockingIOError:
+            break
+    assert select.select([answer.fds[0]], [], [], 0.3)[0] == []
+    thawed = run.freeze(False)
+    assert (thawed.error, thawed.frozen) == (0, 0)
+    assert select.select([answer.fds[0]], [], [], 3)[0]
+    run.freeze(True)
+    pids = run.pids()
+    run.destroy()
+    assert not any(alive(p) for p in pids)
+
+
+def test_destroy_with_grace_thaws(own, tree):
+    run = own.launch(mounts=[(tree, False)])
+    run.start(["/bin/sleep", "100"])
+    run.freeze(True)
+    start = time.monotonic()
+    run.destroy(grace_ms=5000)
+    assert time.monotonic() - start < 3
+
+
+@pytest.mark.parametrize("victim", ["bwrap", "init"])
+def test_kill_of_bubblewrap_or_init_ends_the_run(own, tree, victim):
+    run = own.launch(mounts=[(tree, False)])
+    number, answer = run.start(["/bin/sleep", "100"])
+    pids = run.pids()
+    bwrap = run.answer.pid
+    init, = children_of(bwrap)
+    os.kill(bwrap if victim == "bwrap" else init, signal.SIGKILL)
+    end = run.ended()
+    assert launcherbox.CAUSES[end.cause] == "SERVICE"
+    assert not any(alive(p) for p in pids)
+    assert own.cgroups() == []
+
+
+def test_end_of_file_kills_all_runs(tree):
+    daemon = Launcherd()
+    runs = [daemon.launch(mounts=[(tree, False)]) for _ in range(3)]
+    pids = [p for r in runs for p in r.pids()]
+    runtime = daemon.runtime
+    view = os.path.join(runtime, "view")
+    assert os.path.isdir(view)
+    daemon.chan.close()
+    assert daemon.process.wait(5) == 0
+    assert gone(pids, 2.0)
+    assert daemon.cgroups() == []
+    assert not os.path.exists(view)
+    for path in launcherbox.own_cgroup_dirs():
+        assert not os.path.exists(os.path.join(
+            path, "stockade-" + daemon.instance))
+    for run in runs:
+        run.release()
+    daemon.close()
+
+
+def test_kill_of_launcherd_leaves_nothing_after_the_next_start(tree):
+    daemon = Launcherd()
+    runs = [daemon.launch(mounts=[(tree, False)]) for _ in range(3)]
+    for run in runs:
+        run.start(["/bin/sleep", "100"])
+    pids = [p for r in runs for p in r.pids()]
+    daemon.process.kill()
+    daemon.process.wait()
+    daemon.chan.close()
+    # init ends at end of file of its channel; nobody else helps here
+    assert gone(pids, 2.0)
+    assert len(daemon.cgroups()) >= 3
+    daemon.start()
+    again = daemon.launch(mounts=[(tree, False)])
+    # memory and pids directories of a live run, no others
+    assert {os.path.basename(p) for p in daemon.cgroups()} == {
+        "run-%d" % again.sandbox}
+    again.destroy()
+    for run in runs:
+        run.release()
+    assert daemon.close() == 0
+
+
+def test_leftover_processes_are_killed_at_start():
+    daemon = Launcherd()
+    daemon.close()
+    unified = [p for p in launcherbox.own_cgroup_dirs()
+               if os.path.exists(os.path.join(p, "cgroup.procs")) and
+               os.path.exists(os.path.join(p, "cgroup.controllers"))][0]
+    top = os.path.join(unified, "stockade-" + daemon.instance)
+    left = os.path.join(top, "run-77")
+    os.makedirs(left)
+    sleeper = subprocess.Popen(["sleep", "100"])
+    with open(left + "/cgroup.procs", "w") as f:
+        f.write(str(sleeper.pid))
+    again = Launcherd(instance=daemon.instance)
+    again.lookup()                      # it has come so far
+    assert sleeper.wait(3) == -9
+    assert not os.path.exists(left)
+    assert "leftover" in again.log_text()
+    again.close()
+
+
+# ------------------------------------------------------------------ limits
+
+def test_memory_limit_kills_the_run_and_says_so(own, tree):
+    run = own.launch(mounts=[(tree, False)], memory=64 << 20)
+    pids = run.pids()
+    number, answer = run.start(
+        ["/usr/bin/python3", "-c", "x = bytearray(200 << 20)"])
+    assert answer.error == 0
+    end = own.chan.expect("run_ended", "exec_exit", timeout=20)
+    assert end.name == "run_ended"      # before any exit (K8)
+    assert launcherbox.CAUSES[end.cause] == "OOM"
+    assert end.limit == 64 << 20 and end.peak >= 60 << 20
+    assert not any(alive(p) for p in pids)
+    assert own.cgroups() == []
+
+
+def test_same_program_without_the_limit_ends_well(own, tree):
+    run = own.launch(mounts=[(tree, False)])
+    assert run.command(["/usr/bin/python3", "-c",
+                        "x = bytearray(200 << 20)"])[0] == 0
+    run.destroy()
+
+
+def test_pid_limit_is_told_once(own, tree):
+    run = own.launch(mounts=[(tree, False)], pids=12)
+    line = ("import os\nfor i in range(30):\n try:\n  if os.fork() == 0:\n"
+            "   import time; time.sleep(50)\n except OSError: pass")
+    number, answer = run.start(["/usr/bin/python3", "-c", line])
+    notice = own.chan.expect("run_notice")
+    assert notice.sandbox == run.sandbox and notice.code == 0
+    run.wait(number)
+    run.start(["/bin/true"])
+    run.send_destroy()
+    while True:
+        msg = own.chan.receive()
+        assert msg.name != "run_notice"
+        if msg.name == "run_ended":
+            break
+
+
+def test_stat(own, tree):
+    run = own.launch(mounts=[(tree, False)], memory=256 << 20, pids=100,
+                     cpus=500)
+    own.chan.send("stat_ask", request=9, sandbox=run.sandbox)
+    answer = own.chan.expect("stat_answer")
+    assert answer.error == 0 and answer.pids == 2
+    assert 0 < answer.memory_bytes < 64 << 20
+    own.chan.send("stat_ask", request=10, sandbox=10**6)
+    assert own.chan.expect("stat_answer").error == 2
+    run.destroy()
+
+
+# ------------------------------------------------------------------ many
+
+def test_twenty_at_once_in_one_directory(own, tree):
+    requests = []
+    for _ in range(20):
+        answer = own.lookup()
+        for fd in answer.fds:
+            os.close(fd)
+        requests.append(answer.request)
+    sandboxes = [own.send_launch(request=r, mounts=[(tree, False)])
+                 for r in requests]
+    answers = [own.chan.expect("launch_answer", sandbox=s, timeout=20)
+               for s in sandboxes]
+    assert [a.code for a in answers] == [0] * 20
+    runs = [launcherbox.Run(own, s, own.chan.expect("launch_made", sandbox=s),
+                            a) for s, a in zip(sandboxes, answers)]
+    runs[0].destroy()
+    for run in runs[1:]:
+        assert run.sh("echo ok")[1] == b"ok\n"
+    for run in runs[1:]:
+        run.send_destroy()
+    for run in runs[1:]:
+        run.ended()
+    assert own.cgroups() == []
+
+
+def test_descriptors_and_children_do_not_leak(own, tree):
+    def count():
+        return len(os.listdir("/proc/%d/fd" % own.process.pid))
+    own.launch(mounts=[(tree, False)]).destroy()
+    before = count()
+    for _ in range(10):
+        run = own.launch(mounts=[(tree, False)])
+        number, answer = run.start(["/bin/true"])
+        run.wait(number)
+        for fd in answer.fds:
+            os.close(fd)
+        run.destroy()
+        own.refused(mounts=[("/nonexistent", "/nonexistent", DIR, True, 0,
+                             0)])
+    assert count() <= before + 1
+    assert children_of(own.process.pid) == []
+
+
+# ------------------------------------------------------------------ start
+
+def test_probe_executes_what_it_promises():
+    daemon = Launcherd(probe=1)
+    rows = {}
+    while True:
+        msg = daemon.chan.expect("probe_row", "probe_done", timeout=20)
+        if msg.name == "probe_done":
+            break
+        rows[launcherbox.ROWS[msg.row]] = (msg.available, msg.detail)
+    assert msg.tools == 3 and msg.error == ""
+    assert list(rows) == launcherbox.ROWS
+    for name in ("bubblewrap", "namespaces", "cgroup", "landlock", "seccomp",
+                 "egress.refuse", "userns.refused", "procsys.readonly"):
+        assert rows[name][0] == 1, (name, rows[name])
+    for name in ("guard.create", "guard.read", "guard.connect",
+                 "egress.transparent"):
+        assert rows[name] == (0, "not in this version")
+    assert daemon.cgroups() == []
+    assert daemon.close() == 0
+
+
+def test_missing_capability_is_named():
+    def drop():
+        import ctypes
+        libc = ctypes.CDLL(None, use_errno=True)
+        assert libc.prctl(24, 12, 0, 0, 0) == 0     # CAPBSET_DROP NET_ADMIN
+    daemon = Launcherd(setup=False, preexec=drop)
+    assert daemon.process.wait(5) == 1
+    assert "CAP_NET_ADMIN is missing" in daemon.log_text()
+    daemon.close()
+
+
+def test_started_by_hand():
+    done = subprocess.run([launcherbox.PROGRAM], stdin=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 125
+    assert b"not by hand" in done.stderr
+
+
+def test_privileges(shared):
+    with open("/proc/%d/status" % shared.process.pid) as f:
+        text = f.read()
+    want = sum(1 << c for c in (21, 7, 6, 8, 0, 12, 10, 5, 19, 18, 2))
+    for name in ("CapPrm", "CapEff", "CapBnd"):
+        assert int(re.search(name + r":\t(\w+)", text).group(1), 16) == want
+    for name in ("CapInh", "CapAmb"):
+        assert int(re.search(name + r":\t(\w+)", text).group(1), 16) == 0
+    assert "NoNewPrivs:\t1\n" in text and "Seccomp:\t2\n" in text
+    assert stat.S_ISSOCK(os.stat("/proc/%d/fd/3" %
+                                 shared.process.pid).st_mode)
