@@ -340,3 +340,38 @@ def test_every_method_survives_every_wrong_type(box):
                     assert error.code in (2, 3, 5, 6, 8, 9), (name, param)
                 asked += 1
     assert asked > 200
+
+
+def launch(client, **spec):
+    spec = dict({"bindMounts": [{"hostPath": "/srv/w"}],
+                 "workspaceId": "w"}, **spec)
+    return client.send("sandbox.launch", spec=spec)
+
+
+def test_more_than_64_calls_in_flight_are_answered_limit(box):
+    """Launches stay in flight as long as nobody answers their look-up."""
+    client = box.client(uid=30)
+    ids = [launch(client, sessionId="s%d" % i) for i in range(64)]
+    for _ in ids:
+        for fd in box.channel.expect("lookup_ask").fds:
+            os.close(fd)
+    with pytest.raises(controlbox.Error) as caught:
+        client.call("ping")
+    assert caught.value.name == "limit"
+    client.close()
+    box.channel.expect("client_gone", client=client.number)
+
+
+def test_an_id_of_a_call_in_flight_ends_the_connection(box):
+    client = box.client(uid=31)
+    launch(client, sessionId="once")
+    ask = box.channel.expect("lookup_ask")
+    for fd in ask.fds:
+        os.close(fd)
+    client.send("ping", id=1000)
+    assert client.answer(1000)
+    client.send("ping", id=client.next_id - 1)
+    assert client.ended()
+    # the answer to a call whose client is gone goes nowhere
+    box.channel.send("lookup_answer", request=ask.request, error=2,
+                     reason="gone")
