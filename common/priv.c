@@ -168,6 +168,7 @@ priv_drop(const struct priv_user *user)
 		return -EPERM;
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
 		return -EPERM;
+	capng_setpid((int)getpid());	/* see apply_sets() */
 	capng_clear(CAPNG_SELECT_BOTH);
 	if (capng_change_id((int)user->uid, (int)user->gid,
 	    (capng_flags_t)(CAPNG_DROP_SUPP_GRP | CAPNG_CLEAR_BOUNDING)) != 0)
@@ -211,6 +212,9 @@ apply_sets(uint64_t caps)
 
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
 		return -EPERM;
+	/* libcap-ng remembers the process that used it first; this one may be
+	 * its fork. */
+	capng_setpid((int)getpid());
 	capng_clear(CAPNG_SELECT_BOTH);
 	for (unsigned i = 0; i < 64; i++)
 		if ((caps & UINT64_C(1) << i) != 0 &&

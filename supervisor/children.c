@@ -148,8 +148,8 @@ spawn(struct child *child, int *ret_channel)
 		return -errno;
 	child->pid = fork();
 	if (child->pid == 0)
-		run_program(pair[1], child->kind->has_conf ? s->conf_dir : -1,
-		    path, a.out, e.out);
+		run_program(pair[1], child->kind->args == CHILD_ARGS_CONF ?
+		    s->conf_dir : -1, path, a.out, e.out);
 	(void)close(pair[1]);
 	if (child->pid < 0) {
 		(void)close(pair[0]);
@@ -296,16 +296,29 @@ child_on_end(void *ctx, struct peer *peer, enum chan_end why,
 		child_kill(child);
 }
 
+/* delay 0: it was to end. */
 static void
 log_end(const struct child *child, const siginfo_t *info, uint64_t delay)
 {
 	bool exited = info->si_code == CLD_EXITED;
 
+	if (delay == 0) {
+		log_event(EV_CHILD_STOPPED,
+		    LF_STR(LK_NAME, child->kind->program),
+		    LF_NUM(LK_PID, child->pid));
+		return;
+	}
 	log_event(EV_CHILD_ENDED, LF_STR(LK_NAME, child->kind->program),
 	    LF_NUM(LK_PID, child->pid),
 	    LF_NUM(LK_STATUS, exited ? info->si_status : 0),
 	    LF_NUM(LK_SIGNAL, exited ? 0 : info->si_status),
 	    LF_NUM(LK_DELAY_MS, delay));
+}
+
+static bool
+restarts(const struct supervisor *s)
+{
+	return s->phase == PHASE_START || s->phase == PHASE_RUN;
 }
 
 /* Its process is a zombie. What it sent last and was not read is lost: nobody
@@ -334,10 +347,11 @@ child_exited(evutil_socket_t fd, short what, void *arg)
 	child->status = CHILD_DOWN;
 	child->failures++;
 	child->exit_status = info.si_code == CLD_EXITED ? info.si_status : -1;
-	log_end(child, &info, child_delay_ms(child->failures));
+	log_end(child, &info, restarts(s) ? child_delay_ms(child->failures) :
+	    0);
 	child->pid = -1;
 	child->kind->on_gone(s, child);
-	if (s->phase == PHASE_START || s->phase == PHASE_RUN)
+	if (restarts(s))
 		schedule(child);
 	service_advance(s);
 }

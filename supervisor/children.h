@@ -50,12 +50,20 @@ enum child_peer_state {
 	CHILD_PEER_OPEN,
 };
 
+/* What a daemon is told by its arguments; nothing secret, nothing of a client. */
+enum child_args {
+	CHILD_ARGS_NONE,
+	CHILD_ARGS_CONF,	/* -f, -s, -S; descriptor 4 is the
+				 * configuration's directory */
+	CHILD_ARGS_LEVEL,	/* -l, the log level */
+	CHILD_ARGS_ROOT,	/* the same and -r, an empty directory */
+};
+
 struct child_kind {
 	const char *program;	/* in the libexec directory */
 	enum proc proc;
 	const struct peer_ops *ops;
-	bool has_conf;		/* gets the configuration's directory as
-				 * descriptor 4, and its arguments */
+	enum child_args args;
 	int (*on_ready)(struct supervisor *, struct child *);
 	/* It is gone; `status` as waitid(2) gave it. */
 	void (*on_gone)(struct supervisor *, struct child *);

@@ -117,9 +117,6 @@ on_client_ask(void *ctx, struct peer *peer, const union msg_any *msg,
 		answer.client = client->number;
 		answer.uid = client->uid;
 		answer.is_operator = client->is_operator;
-		log_event(EV_CLIENT_ACCEPTED,
-		    LF_NUM(LK_CLIENT, client->number),
-		    LF_NUM(LK_PEER_UID, client->uid));
 	} else {
 		log_event(EV_CLIENT_REFUSED, LF_NUM(LK_PEER_UID, uid),
 		    LF_NUM(LK_ERRNO, -r));

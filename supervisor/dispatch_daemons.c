@@ -71,10 +71,6 @@ on_probe_row(void *ctx, struct peer *peer, const union msg_any *msg,
 		return -EPROTO;
 	probe->seen[row->row] = true;
 	probe->rows[row->row] = *row;
-	log_event(EV_PROBE_ROW, LF_STR(LK_NAME,
-	    probe_row_name((unsigned)row->row)),
-	    LF_STR(LK_DECISION, row->available ? "available" : "missing"),
-	    LF_STR(LK_REASON, row->detail));
 	return 0;
 }
 

@@ -179,22 +179,44 @@ open_conf(struct supervisor *s)
 		proc_fatal("%s: %s", dir, strerror(errno));
 }
 
+static size_t
+conf_arguments(const struct supervisor *s, const char **argv)
+{
+	size_t n = 0;
+
+	argv[n++] = "-f";
+	argv[n++] = s->conf_name;
+	if (s->options.sandbox != NULL) {
+		argv[n++] = "-s";
+		argv[n++] = s->options.sandbox;
+		argv[n++] = "-S";
+		argv[n++] = s->options.sandbox_source;
+	}
+	return n;
+}
+
 void
 supervisor_arguments(const struct supervisor *s, const struct child_kind *kind,
     const char **argv)
 {
+	static char level[8];
+	static char root[sizeof(s->conf.runtime_dir) + 8];
 	size_t n = 0;
 
 	argv[n++] = kind->program;
-	if (kind->has_conf) {
-		argv[n++] = "-f";
-		argv[n++] = s->conf_name;
-		if (s->options.sandbox != NULL) {
-			argv[n++] = "-s";
-			argv[n++] = s->options.sandbox;
-			argv[n++] = "-S";
-			argv[n++] = s->options.sandbox_source;
-		}
+	if (kind->args == CHILD_ARGS_CONF)
+		n += conf_arguments(s, argv + n);
+	if (kind->args == CHILD_ARGS_LEVEL || kind->args == CHILD_ARGS_ROOT) {
+		(void)snprintf(level, sizeof(level), "%d",
+		    (int)s->conf.log_level);
+		argv[n++] = "-l";
+		argv[n++] = level;
+	}
+	if (kind->args == CHILD_ARGS_ROOT) {
+		(void)snprintf(root, sizeof(root), "%s/" RUNTIME_EMPTY,
+		    s->conf.runtime_dir);
+		argv[n++] = "-r";
+		argv[n++] = root;
 	}
 	argv[n] = NULL;
 }

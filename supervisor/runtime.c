@@ -154,6 +154,17 @@ find_groups(struct supervisor *s)
 	return 0;
 }
 
+/* root, 0755, empty: what proc_chroot_empty() asks for. */
+static int
+make_empty(struct supervisor *s)
+{
+	if (mkdirat(s->runtime_fd, RUNTIME_EMPTY, 0755) < 0 && errno != EEXIST)
+		return complain(s->conf.runtime_dir, RUNTIME_EMPTY, -errno);
+	if (fchmodat(s->runtime_fd, RUNTIME_EMPTY, 0755, 0) < 0)
+		return complain(s->conf.runtime_dir, RUNTIME_EMPTY, -errno);
+	return 0;
+}
+
 static void
 remove_leftover(struct supervisor *s)
 {
@@ -174,6 +185,8 @@ runtime_open(struct supervisor *s)
 		r = open_runtime(s);
 	if (r == 0)
 		r = lock_runtime(s);
+	if (r == 0)
+		r = make_empty(s);
 	if (r == 0)
 		r = make_state(s);
 	if (r < 0)
@@ -218,7 +231,9 @@ runtime_close(struct supervisor *s)
 		(void)close(s->listen_fd);
 		s->listen_fd = -1;
 	}
-	if (s->runtime_fd >= 0)
+	if (s->runtime_fd >= 0) {
+		(void)unlinkat(s->runtime_fd, RUNTIME_EMPTY, AT_REMOVEDIR);
 		(void)close(s->runtime_fd);
+	}
 	s->runtime_fd = -1;
 }

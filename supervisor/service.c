@@ -383,13 +383,13 @@ helper_gone(struct supervisor *s, struct child *child)
 /* clang-format off */
 const struct child_kind child_kinds[CHILD_COUNT] = {
 	[CHILD_CONTROL] = { "stockade-control", PROC_CONTROL, &control_ops,
-	    true, control_ready, control_gone },
+	    CHILD_ARGS_CONF, control_ready, control_gone },
 	[CHILD_LAUNCHERD] = { "stockade-launcherd", PROC_LAUNCHERD,
-	    &launcherd_ops, false, launcherd_ready, launcherd_gone },
+	    &launcherd_ops, CHILD_ARGS_NONE, launcherd_ready, launcherd_gone },
 	[CHILD_PROXYD] = { "stockade-proxyd", PROC_PROXYD, &proxyd_ops,
-	    false, proxyd_ready, helper_gone },
+	    CHILD_ARGS_ROOT, proxyd_ready, helper_gone },
 	[CHILD_RESOLVER] = { "stockade-resolver", PROC_RESOLVER,
-	    &resolver_ops, false, resolver_ready, helper_gone },
+	    &resolver_ops, CHILD_ARGS_LEVEL, resolver_ready, helper_gone },
 };
 /* clang-format on */
 

@@ -115,6 +115,8 @@ void service_refuse_launch(struct supervisor *, uint64_t request,
 void service_reload(struct supervisor *);
 
 /* ------------------------------------------------ runtime.c */
+/* In the runtime directory: a root for daemons that need no files. */
+#define RUNTIME_EMPTY "empty"
 /* Directories, lock, groups, instance name; from s->conf. 0, or -errno after
  * one line in the log. */
 int runtime_open(struct supervisor *);

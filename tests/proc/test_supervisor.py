@@ -67,7 +67,9 @@ def test_directories_and_socket_have_their_modes(box):
     assert stat.S_ISSOCK(sock.st_mode)
     assert (sock.st_gid, stat.S_IMODE(sock.st_mode)) == (
         gid(sb.CLIENT_GROUP), 0o660)
-    assert os.listdir(box.runtime) == ["control.sock"]
+    assert sorted(os.listdir(box.runtime)) == ["control.sock", "empty"]
+    empty = os.stat(os.path.join(box.runtime, "empty"))
+    assert (empty.st_uid, stat.S_IMODE(empty.st_mode)) == (0, 0o755)
 
 
 def test_no_socket_before_everything_stands():
@@ -93,6 +95,9 @@ def test_a_daemon_gets_its_descriptors_and_a_clean_environment(box):
         assert about["ppid"] == box.process.pid
     assert box.control.about["argv"][1:] == ["-f", "test.conf"]
     assert box.launcherd.about["argv"][1:] == []
+    assert box.proxyd.about["argv"][1:] == ["-l", "7", "-r", os.path.join(
+        box.runtime, "empty")]
+    assert box.resolver.about["argv"][1:] == ["-l", "7"]
     assert os.readlink("/proc/self/fd/%d" % box.control.extra[0]) == box.dir
 
 
