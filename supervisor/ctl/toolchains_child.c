@@ -91,24 +91,30 @@ toolchains_encode(const struct toolchains *t, uint8_t *ret, size_t size)
 }
 
 static int
-take_path(struct toolchains *t, unsigned kind, const char *word,
+take_path(struct toolchains *t, unsigned kind, unsigned index,
     const uint8_t *data, size_t n)
 {
+	const char *word = toolchains_word(index);
+	size_t before = t->nskipped;
 	char path[4096];
+	int error;
 
-	if (word == NULL || n == 0 || n >= sizeof(path) ||
-	    memchr(data, '\0', n) != NULL)
+	/* A word that is in the list twice has its first number. */
+	if (word == NULL || word_index(word) != index || n == 0 ||
+	    n >= sizeof(path) || memchr(data, '\0', n) != NULL)
 		return -EPROTO;
 	memcpy(path, data, n);
 	path[n] = '\0';
 	if (kind == KIND_MOUNT) {
-		if (t->n == TOOLCHAINS_MAX || !path_is_clean(path))
+		if (t->n == TOOLCHAINS_MAX || before > 0 ||
+		    !path_is_clean(path))
 			return -EPROTO;
 		return toolchains_add_mount(t, path, word);
 	}
-	if (kind != KIND_SKIPPED || t->nskipped == TOOLCHAINS_SKIPPED_MAX)
+	if (kind != KIND_SKIPPED || before == TOOLCHAINS_SKIPPED_MAX)
 		return -EPROTO;
-	return toolchains_add_skipped(t, path, word);
+	error = toolchains_add_skipped(t, path, word);
+	return error != 0 ? error : t->nskipped > before ? 0 : -EPROTO;
 }
 
 static int
@@ -131,7 +137,7 @@ decode(const uint8_t *data, size_t len, struct toolchains *t)
 			    (size_t)p[5] << 16 | (size_t)p[6] << 8 | p[7];
 			return 0;
 		}
-		error = take_path(t, p[0], toolchains_word(p[1]), p + HEAD, n);
+		error = take_path(t, p[0], p[1], p + HEAD, n);
 		if (error != 0)
 			return error;
 	}

@@ -24,7 +24,8 @@ int toolchains_child_run(const struct toolchains_input *in, toolchains_fn *fn,
  * 2: skipped), the index of its word in the list of toolchains_word(), two
  * bytes of length (big endian) and the path; the last one is kind 3 with the
  * count of those beyond the table in four bytes as its path. Decoding refuses
- * everything else (-EPROTO): a path that is not clean, a second end, a byte
+ * everything else (-EPROTO): a path that is not clean, a mount after a skipped
+ * one, a path skipped twice, a second number for a word, a second end, a byte
  * after it, more records than the tables hold. *ret holds nothing then.
  */
 #define TOOLCHAINS_BYTES_MAX ((size_t)(40 + 32) * (4 + 4096) + 8)

@@ -593,6 +593,17 @@ results_are_decoded_strictly(void **state)
 	copy[1] = 0xff; /* no such word */
 	assert_int_equal(toolchains_decode(copy, len, &back), -EPROTO);
 	memcpy(copy, bytes, len);
+	/* The number of a word's second place, found by the fuzzer. */
+	for (unsigned i = 0; toolchains_word(i) != NULL; i++) {
+		copy[1] = (uint8_t)i;
+		if (toolchains_decode(copy, len, &back) != 0)
+			continue;
+		for (unsigned k = 0; k < i; k++)
+			assert_string_not_equal(toolchains_word(k),
+			    toolchains_word(i));
+		toolchains_done(&back);
+	}
+	memcpy(copy, bytes, len);
 	copy[len] = 0; /* a byte behind the end */
 	assert_int_equal(toolchains_decode(copy, len + 1, &back), -EPROTO);
 }
