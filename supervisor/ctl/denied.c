@@ -1,0 +1,69 @@
+/* See denied.h. Every word of a violation comes from a run or a host. */
+#include "supervisor/ctl/denied.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "protocol/rpc.h"
+#include "supervisor/ctl/text.h"
+
+#define LINE_MAX_BYTES 3072
+
+/* "denied <action> <target> (<rule>); allow with <remedy>" */
+static void
+make_line(const msgpack_object *v, char *ret, size_t size)
+{
+	const char *rule = rpc_str(v, "rule"), *remedy = rpc_str(v, "remedy");
+
+	if (rule == NULL || rule[0] == '\0')
+		rule = rpc_str(v, "reason");
+	(void)snprintf(ret, size, "denied %s %s%s%s%s%s%s",
+	    text_of(v, "action", "something"), text_of(v, "target", ""),
+	    rule == NULL ? "" : " (", rule == NULL ? "" : text_clean(rule),
+	    rule == NULL ? "" : ")", remedy == NULL ? "" : "; allow with ",
+	    remedy == NULL ? "" : text_clean(remedy));
+}
+
+void
+denied_add(struct denied *d, const msgpack_object *violation)
+{
+	uint64_t count = rpc_u64(violation, "count", 1);
+	char line[LINE_MAX_BYTES];
+
+	make_line(violation, line, sizeof(line));
+	for (size_t i = 0; i < d->n; i++)
+		if (strcmp(d->items[i].line, line) == 0) {
+			d->items[i].count += count;
+			return;
+		}
+	if (d->n == DENIED_MAX ||
+	    (d->items[d->n].line = strdup(line)) == NULL) {
+		d->more += count;
+		return;
+	}
+	d->items[d->n++].count = count;
+}
+
+void
+denied_done(struct denied *d)
+{
+	for (size_t i = 0; i < d->n; i++)
+		free(d->items[i].line);
+	memset(d, 0, sizeof(*d));
+}
+
+void
+denied_print(const struct denied *d, const char *prefix, FILE *to)
+{
+	for (size_t i = 0; i < d->n; i++) {
+		(void)fprintf(to, "%s%s", prefix, d->items[i].line);
+		if (d->items[i].count > 1)
+			(void)fprintf(to, " (%" PRIu64 " times)",
+			    d->items[i].count);
+		(void)putc('\n', to);
+	}
+	if (d->more > 0)
+		(void)fprintf(to, "%sdenied %" PRIu64 " more\n", prefix,
+		    d->more);
+}

@@ -1,0 +1,449 @@
+/*
+ * `run`: a sandbox for one command, from the options to the exit status; and
+ * `exec`: one more command in a session. The session belongs to this
+ * process's connection (goneMs 0): killed in any way, it ends its run.
+ */
+#include <sys/ioctl.h>
+#include <sys/random.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/size.h"
+#include "protocol/cause.h"
+#include "protocol/client.h"
+#include "protocol/rpc.h"
+#include "supervisor/ctl/ctl.h"
+#include "supervisor/ctl/run.h"
+#include "supervisor/ctl/text.h"
+#include "supervisor/ctl/tty.h"
+
+#define VIOLATION_ROWS 1000
+
+#define AT(m) offsetof(struct run_options, m)
+static const struct option_row run_rows[] = {
+	{ "-C", true, option_set_text, AT(dir) },
+	{ "--mount", true, option_add_text, AT(mounts) },
+	{ "--mode", true, option_set_text, AT(mode) },
+	{ "--allow", true, option_add_text, AT(allow) },
+	{ "--no-network", false, option_set_flag, AT(no_network) },
+	{ "--backend", true, option_set_text, AT(backend) },
+	{ "--env", true, option_add_text, AT(env) },
+	{ "--memory", true, option_set_size, AT(memory_bytes) },
+	{ "--pids", true, option_set_count, AT(pids) },
+	{ "--cpus", true, option_set_decimal, AT(cpus) },
+	{ "--timeout", true, option_set_time, AT(timeout_ms) },
+	{ "--user", true, option_set_text, AT(user) },
+	{ "--adapter", true, option_set_text, AT(adapter) },
+	{ "--no-toolchains", false, option_set_flag, AT(no_toolchains) },
+	{ "--json", false, option_set_flag, AT(json) },
+	{ "--quiet", false, option_set_flag, AT(quiet) },
+	/* SPEC Y2, Y19: of parts that are not built. */
+	{ "--repo", true, NULL, 0 },
+	{ "--new-repositories", false, NULL, 0 },
+	{ "--name-exempt", true, NULL, 0 },
+};
+
+static const struct option_row exec_rows[] = {
+	{ "-C", true, option_set_text, AT(dir) },
+	{ "--env", true, option_add_text, AT(env) },
+	{ "--timeout", true, option_set_time, AT(timeout_ms) },
+	{ "--json", false, option_set_flag, AT(json) },
+	{ "--quiet", false, option_set_flag, AT(quiet) },
+};
+
+/* ---------------------------------------------------------------- launch */
+
+static int
+make_session_id(char ret[RUN_SESSION_MAX])
+{
+	unsigned char raw[6];
+
+	if (getrandom(raw, sizeof(raw), 0) != (ssize_t)sizeof(raw)) {
+		ctl_say("no random numbers");
+		return CTL_FAILED;
+	}
+	(void)snprintf(ret, RUN_SESSION_MAX, "run-%02x%02x%02x%02x%02x%02x",
+	    raw[0], raw[1], raw[2], raw[3], raw[4], raw[5]);
+	return 0;
+}
+
+/* SPEC Y4: never without a sandbox unless that was asked for. */
+static int
+launch_refused(const msgpack_object *error)
+{
+	uint64_t code = rpc_u64(error, "code", API_INTERNAL);
+	int r = service_error(error);
+
+	if (code == API_UNAVAILABLE || code == API_UNCONFINED)
+		ctl_say("nothing was run; a run without a sandbox must be "
+			"asked for with --backend none");
+	return r;
+}
+
+static int
+launch(struct run *run)
+{
+	struct ctl *ctl = run->ctl;
+	struct rpc_message msg;
+	uint32_t id;
+	int r = run_spec_put(run, service_begin(ctl, "sandbox.launch"));
+
+	if (r != 0)
+		return r;
+	id = rpc_client_end(ctl->client);
+	if (id == 0) {
+		ctl_say("the options are too long for one request");
+		return CTL_FAILED;
+	}
+	r = rpc_client_flush(ctl->client, NULL, 0);
+	if (r < 0 && r != -EPIPE)
+		return service_lost(r);
+	r = rpc_client_wait(ctl->client, id, -1, &msg);
+	if (r == -EPIPE)
+		return service_wait(ctl, id, &msg);
+	if (r < 0)
+		return service_lost(r);
+	if (msg.error != NULL)
+		r = launch_refused(msg.error);
+	rpc_done(&msg);
+	return r;
+}
+
+/* ---------------------------------------------------------------- exec */
+
+/* Which events we need; with --json all of them are printed. */
+static uint32_t
+subscribe(struct run *run, bool since_start)
+{
+	static const char *const types[] = { "exit", "killed", "violation",
+		"notice", "state" };
+	struct rpc_out *out = service_begin(run->ctl, "events.subscribe");
+
+	rpc_add_str(out, "sessionId", run->session);
+	if (since_start)
+		rpc_add_u64(out, "since", 1);
+	if (!run->ctl->json) {
+		rpc_add_array(out, "types");
+		for (size_t i = 0; i < ARRAY_LEN(types); i++)
+			rpc_put_str(out, types[i]);
+		rpc_close(out);
+	}
+	return rpc_client_end(run->ctl->client);
+}
+
+/*
+ * Descriptors for the command: our own, but a pipe for one that is a terminal,
+ * so that nothing inside can read or set the caller's terminal. With --json
+ * output comes as events. Returns how many, or -errno.
+ */
+static int
+make_stdio(struct run *run, int fds[3])
+{
+	int n = run->ctl->json ? 1 : 3;
+
+	for (int i = 0; i < n; i++) {
+		int ends[2];
+		bool input = i == STDIN_FILENO;
+
+		fds[i] = i;
+		if (isatty(i) == 0)
+			continue;
+		if (pipe2(ends, O_CLOEXEC) < 0)
+			return -errno;
+		fds[i] = ends[input ? 0 : 1];
+		run->pipes[i] = ends[input ? 1 : 0];
+	}
+	return n;
+}
+
+/* With a terminal of its own only standard error may be ours. */
+static int
+make_tty_stdio(int fds[3])
+{
+	if (isatty(STDERR_FILENO) != 0)
+		return 0;
+	fds[0] = STDERR_FILENO;
+	return 1;
+}
+
+/* A closed one of 0, 1, 2 would make the next descriptor take its number. */
+static int
+fill_stdio(void)
+{
+	int fd;
+
+	do {
+		fd = open("/dev/null", O_RDWR);
+		if (fd < 0)
+			return -errno;
+	} while (fd <= STDERR_FILENO);
+	(void)close(fd);
+	return 0;
+}
+
+static void
+put_exec(struct run *run, char **argv, int argc, size_t nfds,
+    struct rpc_out *out)
+{
+	const struct run_options *o = run->options;
+	struct tty_size size;
+
+	rpc_add_str(out, "sessionId", run->session);
+	rpc_add_array(out, "argv");
+	for (int i = 0; i < argc; i++)
+		rpc_put_str(out, argv[i]);
+	rpc_close(out);
+	if (o->timeout_ms != 0)
+		rpc_add_u64(out, "timeoutMs", o->timeout_ms);
+	rpc_add_u64(out, "passFds", nfds);
+	if (!run->tty)
+		return;
+	rpc_add_bool(out, "tty", true);
+	if (tty_size_get(STDIN_FILENO, &size) == 0) {
+		rpc_add_u64(out, "rows", size.rows);
+		rpc_add_u64(out, "cols", size.cols);
+	}
+}
+
+/* Our ends of the command's ends are not needed once they were sent. */
+static void
+close_passed(const struct run *run, const int *fds, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (!run->tty && run->pipes[i] >= 0)
+			(void)close(fds[i]);
+}
+
+static int
+exec_answered(struct run *run, uint32_t id)
+{
+	struct rpc_message msg;
+	const char *exec;
+	int r = service_wait(run->ctl, id, &msg);
+
+	if (r != 0)
+		return r;
+	exec = rpc_str(msg.result, "execId");
+	if (exec != NULL && strlen(exec) < sizeof(run->exec))
+		memcpy(run->exec, exec, strlen(exec) + 1);
+	run->pid = rpc_u64(msg.result, "pid", 0);
+	for (size_t i = 0; i < rpc_count(msg.result, "stripped"); i++)
+		follow_note(run, "%s was left out of the environment",
+		    text_clean(rpc_str_at(msg.result, "stripped", i)));
+	rpc_done(&msg);
+	return run->exec[0] == '\0' ? service_lost(-EPROTO) : 0;
+}
+
+/* Subscribes and starts the command with one write. */
+static int
+start(struct run *run, char **argv, int argc, bool since_start, bool own_env)
+{
+	struct rpc_client *c = run->ctl->client;
+	int fds[3] = { -1, -1, -1 }, n, r;
+	uint32_t sub, id;
+	struct rpc_out *out;
+
+	n = run->tty ? make_tty_stdio(fds) : make_stdio(run, fds);
+	if (n < 0) {
+		ctl_say("no pipe: %s", strerror(-n));
+		return CTL_FAILED;
+	}
+	sub = subscribe(run, since_start);
+	out = service_begin(run->ctl, "sandbox.exec");
+	put_exec(run, argv, argc, (size_t)n, out);
+	if (own_env) {
+		rpc_add_text(out, "cwd", run->options->dir);
+		r = run_spec_put_env(&run->options->env, out);
+		if (r != 0)
+			return r;
+	}
+	id = rpc_client_end(c);
+	if (sub == 0 || id == 0) {
+		ctl_say("the command line is too long for one request");
+		return CTL_FAILED;
+	}
+	r = rpc_client_flush(c, fds, (size_t)n);
+	close_passed(run, fds, n);
+	return r < 0 ? service_lost(r) : exec_answered(run, id);
+}
+
+/* What a shell would say (SPEC K11); the service told it to nobody. */
+static void
+say_not_run(const struct run *run, const char *program)
+{
+	if (run->pid != 0 || run->ctl->json)
+		return;
+	if (run->status == CTL_NOT_FOUND)
+		ctl_say("%s: not found in the sandbox", text_clean(program));
+	else if (run->status == CTL_DENIED)
+		ctl_say("%s: cannot be executed", text_clean(program));
+}
+
+static int
+follow(struct run *run)
+{
+	int master, r;
+
+	if (!run->tty)
+		return follow_pipes(run);
+	/* A program that was not found has no terminal. */
+	master = rpc_client_take_fd(run->ctl->client);
+	if (master < 0)
+		return follow_pipes(run);
+	r = follow_tty(run, master);
+	(void)close(master);
+	return r;
+}
+
+/* ---------------------------------------------------------------- the end */
+
+/* What was refused as the service keeps it; its counts are complete. */
+static void
+take_violations(struct run *run, uint32_t id)
+{
+	struct rpc_message msg;
+
+	if (rpc_client_wait(run->ctl->client, id, -1, &msg) < 0)
+		return;
+	if (msg.error == NULL) {
+		denied_done(&run->denied);
+		for (size_t i = 0; i < rpc_count(msg.result, "rows"); i++)
+			denied_add(&run->denied,
+			    rpc_map_at(msg.result, "rows", i));
+	}
+	rpc_done(&msg);
+}
+
+/* Ends the session and waits until nothing is left of it. */
+static void
+finish(struct run *run)
+{
+	struct ctl *ctl = run->ctl;
+	struct rpc_out *out = service_begin(ctl, "admin.violations");
+	uint32_t rows, end;
+	struct rpc_message msg;
+
+	rpc_add_str(out, "sessionId", run->session);
+	rpc_add_u64(out, "limit", VIOLATION_ROWS);
+	rows = rpc_client_end(ctl->client);
+	end = service_start(ctl, "sandbox.destroy", run->session);
+	if (rpc_client_flush(ctl->client, NULL, 0) < 0)
+		return;
+	take_violations(run, rows);
+	if (rpc_client_wait(ctl->client, end, -1, &msg) == 0)
+		rpc_done(&msg);
+	run->over = true;
+	follow_events(run);
+}
+
+static void
+say_end(struct run *run)
+{
+	if (!run->options->quiet) {
+		follow_notes(run);
+		if (!run->ctl->json)
+			denied_print(&run->denied, "stockade: ", stderr);
+	}
+	denied_done(&run->denied);
+}
+
+static int
+begin(struct run *run, struct ctl *ctl, const struct run_options *options)
+{
+	memset(run, 0, sizeof(*run));
+	run->ctl = ctl;
+	run->options = options;
+	run->status = CTL_FAILED;
+	for (size_t i = 0; i < ARRAY_LEN(run->pipes); i++)
+		run->pipes[i] = -1;
+	ctl->json = ctl->json || options->json;
+	if (fill_stdio() < 0) {
+		ctl_say("no /dev/null");
+		return CTL_FAILED;
+	}
+	run->tty = !ctl->json && isatty(STDIN_FILENO) != 0 &&
+	    isatty(STDOUT_FILENO) != 0;
+	return service_connect(ctl);
+}
+
+static int
+no_command(const char *name)
+{
+	ctl_say("%s: a command is missing; usage: stockadectl %s -- CMD...",
+	    name, name);
+	return CTL_USAGE;
+}
+
+int
+ctl_run(struct ctl *ctl, int argc, char **argv)
+{
+	static struct run_options options;
+	static struct run run;
+	int at = option_read("run", run_rows, ARRAY_LEN(run_rows), &options,
+	    argc, argv, NULL);
+	int r;
+
+	if (at < 0)
+		return CTL_USAGE;
+	if (at >= argc)
+		return no_command("run [options]");
+	r = begin(&run, ctl, &options);
+	if (r == 0)
+		r = make_session_id(run.session);
+	if (r == 0)
+		r = launch(&run);
+	if (r != 0)
+		return r;
+	if (!options.quiet)
+		ctl_say("warning: file-name rules (.env, *.key and others) "
+			"are not in this version");
+	r = start(&run, argv + at, argc - at, true, false);
+	if (r == 0) {
+		if (!options.quiet)
+			follow_notes(&run);
+		r = follow(&run);
+	}
+	finish(&run);
+	if (r == 0)
+		say_not_run(&run, argv[at]);
+	say_end(&run);
+	return r != 0 ? r : run.status;
+}
+
+int
+ctl_exec(struct ctl *ctl, int argc, char **argv)
+{
+	static struct run_options options;
+	static struct run run;
+	char session[SERVICE_ID_MAX];
+	int at = option_read("exec", exec_rows, ARRAY_LEN(exec_rows), &options,
+	    argc, argv, NULL);
+	int r;
+
+	if (at < 0)
+		return CTL_USAGE;
+	if (at + 1 < argc && strcmp(argv[at + 1], "--") == 0) {
+		argv[at + 1] = argv[at];
+		at++;
+	}
+	if (at + 1 >= argc)
+		return no_command("exec [options] SESSION");
+	r = begin(&run, ctl, &options);
+	if (r == 0)
+		r = service_resolve(ctl, argv[at], session);
+	if (r != 0)
+		return r;
+	memcpy(run.session, session, sizeof(run.session));
+	r = start(&run, argv + at + 1, argc - at - 1, false, true);
+	if (r == 0)
+		r = follow(&run);
+	if (r == 0)
+		say_not_run(&run, argv[at + 1]);
+	say_end(&run);
+	return r != 0 ? r : run.status;
+}
