@@ -127,14 +127,14 @@ runtime_instance(const char *runtime_dir, char *ret, size_t size)
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
 
 	if (strcmp(runtime_dir, DEFAULT_INSTANCE_DIR) == 0) {
-		(void)snprintf(ret, size, "stockade");
+		(void)snprintf(ret, size, "default");
 		return;
 	}
 	for (const char *p = runtime_dir; *p != '\0'; p++) {
 		hash ^= (unsigned char)*p;
 		hash *= UINT64_C(0x100000001b3);
 	}
-	(void)snprintf(ret, size, "stockade-%016" PRIx64, hash);
+	(void)snprintf(ret, size, "%016" PRIx64, hash);
 }
 
 static int

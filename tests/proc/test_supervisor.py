@@ -103,7 +103,7 @@ def test_a_daemon_gets_its_descriptors_and_a_clean_environment(box):
 
 def test_setup_names_the_instance_and_the_directory(box):
     setup = box.launcherd.setup
-    assert re.fullmatch("stockade-[0-9a-f]{16}", setup.instance)
+    assert re.fullmatch("[0-9a-f]{16}", setup.instance)
     assert setup.libexec_dir == box.libexec
     assert os.path.samestat(os.fstat(setup.fds[0]), os.stat(box.runtime))
 
