@@ -299,7 +299,7 @@ class Instance:
                 server.kill()
                 server.wait()
             if self.log:
-                shutil.copy(self.logfile, self.log)
+                shutil.copyfile(self.logfile, self.log)
             shutil.rmtree(self.dir, ignore_errors=True)
 
     def read_log(self):
