@@ -37,17 +37,17 @@ struct chan {
 	int fd;
 	struct event *on_read;
 	struct event *on_write;
-	struct event *on_end;	/* made active by hand: the deferred end */
+	struct event *on_end; /* made active by hand: the deferred end */
 	struct packet_queue queue;
 	size_t queue_bytes;
 	size_t queue_packets;
 	enum chan_end why;
-	bool ended;		/* nothing is sent or received any more */
-	bool send_dead;		/* the far end is gone; what it had sent is
-				 * still to be read */
+	bool ended; /* nothing is sent or received any more */
+	/* The far end is gone; what it had sent is still to be read. */
+	bool send_dead;
 	bool paused;
-	bool busy;		/* inside on_packet */
-	bool doomed;		/* chan_free was called meanwhile */
+	bool busy; /* inside on_packet */
+	bool doomed; /* chan_free was called meanwhile */
 };
 
 static void
@@ -151,8 +151,10 @@ read_one(struct chan *c)
 	if (len == -EAGAIN)
 		return false;
 	if (len <= 0) {
-		end_later(c, len == 0 || len == -ECONNRESET ? CHAN_END_EOF :
-		    len == -EPROTO ? CHAN_END_RULES : CHAN_END_ERROR);
+		end_later(c,
+		    len == 0 || len == -ECONNRESET ? CHAN_END_EOF :
+			len == -EPROTO             ? CHAN_END_RULES :
+						     CHAN_END_ERROR);
 		return false;
 	}
 	c->ops->on_packet(c->ctx, buf, (size_t)len, fds, nfds);
@@ -222,8 +224,7 @@ prepare_fd(int fd)
 }
 
 struct chan *
-chan_new(struct event_base *base, int fd, const struct chan_ops *ops,
-    void *ctx)
+chan_new(struct event_base *base, int fd, const struct chan_ops *ops, void *ctx)
 {
 	struct chan *c;
 

@@ -89,8 +89,7 @@ chan_recv_fd(int fd, void *buf, size_t size, int *fds, size_t *ret_nfds)
 }
 
 int
-chan_send_fd(int fd, const void *data, size_t len, const int *fds,
-    size_t nfds)
+chan_send_fd(int fd, const void *data, size_t len, const int *fds, size_t nfds)
 {
 	union control control;
 	union {

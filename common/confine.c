@@ -81,8 +81,8 @@ add_sanitizer(scmp_filter_ctx ctx, enum confine_default mode)
 	if (mode != CONFINE_KILL)
 		return 0;
 	for (size_t i = 0; i < ARRAY_LEN(sanitizer_calls); i++) {
-		struct confine_call call = CONFINE_CALL(
-		    sanitizer_calls[i], "sanitizer");
+		struct confine_call call =
+		    CONFINE_CALL(sanitizer_calls[i], "sanitizer");
 		int r = add_call(ctx, SCMP_ACT_ALLOW, &call);
 
 		if (r < 0)
@@ -109,7 +109,7 @@ static int
 set_attributes(scmp_filter_ctx ctx, enum confine_default mode)
 {
 	uint32_t foreign = mode == CONFINE_KILL ? SCMP_ACT_KILL_PROCESS :
-	    SCMP_ACT_ERRNO(ENOSYS);
+						  SCMP_ACT_ERRNO(ENOSYS);
 	int r = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, foreign);
 
 	if (r == 0)
@@ -126,8 +126,8 @@ static int
 fill_and_load(scmp_filter_ctx ctx, enum confine_default mode,
     const struct confine_call *calls, size_t n)
 {
-	uint32_t action = mode == CONFINE_KILL ? SCMP_ACT_ALLOW :
-	    SCMP_ACT_ERRNO(EPERM);
+	uint32_t action =
+	    mode == CONFINE_KILL ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EPERM);
 	int r = set_attributes(ctx, mode);
 
 	for (size_t i = 0; r == 0 && i < n; i++)
@@ -141,8 +141,8 @@ int
 confine_seccomp(enum confine_default mode, const struct confine_call *calls,
     size_t n)
 {
-	uint32_t rest = mode == CONFINE_KILL ? SCMP_ACT_KILL_PROCESS :
-	    SCMP_ACT_ALLOW;
+	uint32_t rest =
+	    mode == CONFINE_KILL ? SCMP_ACT_KILL_PROCESS : SCMP_ACT_ALLOW;
 	scmp_filter_ctx ctx;
 	int r;
 
@@ -187,8 +187,8 @@ struct path_beneath_attr {
 int
 confine_landlock_abi(void)
 {
-	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0,
-	    RULESET_VERSION);
+	long abi =
+	    syscall(SYS_landlock_create_ruleset, NULL, 0, RULESET_VERSION);
 
 	return abi < 0 ? 0 : (int)abi;
 }
@@ -242,7 +242,7 @@ add_path(int ruleset, uint64_t handled, const struct confine_path *path)
 	if (attr.allowed_access == 0)
 		return 0;
 	if (syscall(SYS_landlock_add_rule, ruleset, RULE_PATH_BENEATH, &attr,
-	    0) < 0)
+		0) < 0)
 		return -errno;
 	return 0;
 }
@@ -257,8 +257,8 @@ confine_landlock(const struct confine_path *paths, size_t n, bool tcp_connect)
 	if (abi == 0)
 		return -ENOSYS;
 	attr = handled_rights(abi, tcp_connect);
-	ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr,
-	    attr_size(abi), 0);
+	ruleset =
+	    (int)syscall(SYS_landlock_create_ruleset, &attr, attr_size(abi), 0);
 	if (ruleset < 0)
 		return -errno;
 	for (size_t i = 0; i < n; i++) {

@@ -54,6 +54,7 @@ static struct {
 static size_t
 text_length(const unsigned char *p, size_t left)
 {
+	/* clang-format off */
 	static const struct {
 		unsigned char first, last, second_low, second_high, length;
 	} forms[] = {
@@ -68,6 +69,7 @@ text_length(const unsigned char *p, size_t left)
 		{ 0xf1, 0xf3, 0x80, 0xbf, 4 },
 		{ 0xf4, 0xf4, 0x80, 0x8f, 4 },
 	};
+	/* clang-format on */
 	size_t i = 0;
 
 	while (i < ARRAY_LEN(forms) &&
@@ -75,8 +77,8 @@ text_length(const unsigned char *p, size_t left)
 		i++;
 	if (i == ARRAY_LEN(forms) || forms[i].length > left)
 		return 0;
-	if (forms[i].length > 1 && (p[1] < forms[i].second_low ||
-	    p[1] > forms[i].second_high))
+	if (forms[i].length > 1 &&
+	    (p[1] < forms[i].second_low || p[1] > forms[i].second_high))
 		return 0;
 	for (size_t k = 2; k < forms[i].length; k++)
 		if ((p[k] & 0xc0) != 0x80)
@@ -264,8 +266,7 @@ log_record(enum log_event_id id, const struct log_field *fields, size_t n)
 	static struct record rec;
 	static char value[VALUE_MAX];
 
-	if ((unsigned)id >= EV_COUNT ||
-	    events[id].priority > (int)state.level)
+	if ((unsigned)id >= EV_COUNT || events[id].priority > (int)state.level)
 		return;
 	begin_record(&rec, events[id].priority, events[id].sentence);
 	put_field(&rec, "STOCKADE_EVENT", events[id].name);

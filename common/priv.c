@@ -135,8 +135,7 @@ ids_are(const struct priv_user *user)
 	return ruid == user->uid && euid == user->uid && suid == user->uid &&
 	    rgid == user->gid && egid == user->gid && sgid == user->gid &&
 	    (uid_t)setfsuid((uid_t)-1) == user->uid &&
-	    (gid_t)setfsgid((gid_t)-1) == user->gid &&
-	    getgroups(0, NULL) == 0;
+	    (gid_t)setfsgid((gid_t)-1) == user->gid && getgroups(0, NULL) == 0;
 }
 
 static bool
@@ -168,10 +167,11 @@ priv_drop(const struct priv_user *user)
 		return -EPERM;
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
 		return -EPERM;
-	capng_setpid((int)getpid());	/* see apply_sets() */
+	capng_setpid((int)getpid()); /* see apply_sets() */
 	capng_clear(CAPNG_SELECT_BOTH);
 	if (capng_change_id((int)user->uid, (int)user->gid,
-	    (capng_flags_t)(CAPNG_DROP_SUPP_GRP | CAPNG_CLEAR_BOUNDING)) != 0)
+		(capng_flags_t)(CAPNG_DROP_SUPP_GRP | CAPNG_CLEAR_BOUNDING)) !=
+	    0)
 		return -EPERM;
 	if (!ids_are(user) || !sets_are(0, 0) || can_regain())
 		return -EPERM;

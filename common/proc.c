@@ -132,8 +132,8 @@ check_empty(int fd)
 int
 proc_chroot_empty(const char *dir)
 {
-	autoclose int fd = open(dir,
-	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	autoclose int fd =
+	    open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
 	int copy, r;
 
@@ -163,7 +163,8 @@ proc_fatal(const char *fmt, ...)
 	va_end(ap);
 	if (log_fd() >= 0)
 		log_line(LOG_LEVEL_ERR, "%s", text);
-	(void)dprintf(STDERR_FILENO, "%s: %s\n", proc_title != NULL ?
-	    proc_title : program_invocation_short_name, text);
+	(void)dprintf(STDERR_FILENO, "%s: %s\n",
+	    proc_title != NULL ? proc_title : program_invocation_short_name,
+	    text);
 	exit(1);
 }

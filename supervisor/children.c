@@ -74,9 +74,8 @@ child_peer(struct child *child)
 
 /* In the new process: descriptors 3 and 4, then the program. Only calls that
  * are safe after fork. */
-static void __attribute__((noreturn))
-run_program(int channel, int extra, const char *path, char *const *argv,
-    char *const *env)
+static void __attribute__((noreturn)) run_program(int channel, int extra,
+    const char *path, char *const *argv, char *const *env)
 {
 	int high_channel = fcntl(channel, F_DUPFD_CLOEXEC, 16);
 	int high_extra = extra < 0 ? -1 : fcntl(extra, F_DUPFD_CLOEXEC, 16);
@@ -92,7 +91,8 @@ run_program(int channel, int extra, const char *path, char *const *argv,
 		_exit(CHILD_EXEC_FAILED);
 	/* Close-on-exec and not closed: an error is still to be written. */
 	(void)close_range(high_extra >= 0 ? CHILD_EXTRA_FD + 1 :
-	    CHILD_CHANNEL_FD + 1, ~0u, CLOSE_RANGE_CLOEXEC);
+					    CHILD_CHANNEL_FD + 1,
+	    ~0u, CLOSE_RANGE_CLOEXEC);
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	if (has_nofile)
@@ -140,7 +140,7 @@ spawn(struct child *child, int *ret_channel)
 	int pair[2];
 
 	if ((size_t)snprintf(path, sizeof(path), "%s/%s",
-	    s->options.libexec_dir, child->kind->program) >= sizeof(path))
+		s->options.libexec_dir, child->kind->program) >= sizeof(path))
 		return -ENAMETOOLONG;
 	supervisor_arguments(s, child->kind, argv);
 	make_environment(env);
@@ -148,8 +148,9 @@ spawn(struct child *child, int *ret_channel)
 		return -errno;
 	child->pid = fork();
 	if (child->pid == 0)
-		run_program(pair[1], child->kind->args == CHILD_ARGS_CONF ?
-		    s->conf_dir : -1, path, a.out, e.out);
+		run_program(pair[1],
+		    child->kind->args == CHILD_ARGS_CONF ? s->conf_dir : -1,
+		    path, a.out, e.out);
 	(void)close(pair[1]);
 	if (child->pid < 0) {
 		(void)close(pair[0]);
@@ -175,8 +176,8 @@ watch(struct child *child, int channel)
 	(void)fcntl(child->pidfd, F_SETFD, FD_CLOEXEC);
 	child->peer = peer_new(s->base, channel, PROC_SUPERVISOR,
 	    child->kind->proc, child->kind->ops, child);
-	child->exited = event_new(s->base, child->pidfd, EV_READ,
-	    child_exited, child);
+	child->exited =
+	    event_new(s->base, child->pidfd, EV_READ, child_exited, child);
 	if (child->peer == NULL || child->exited == NULL ||
 	    event_add(child->exited, NULL) < 0)
 		return -ENOMEM;
@@ -347,8 +348,8 @@ child_exited(evutil_socket_t fd, short what, void *arg)
 	child->status = CHILD_DOWN;
 	child->failures++;
 	child->exit_status = info.si_code == CLD_EXITED ? info.si_status : -1;
-	log_end(child, &info, restarts(s) ? child_delay_ms(child->failures) :
-	    0);
+	log_end(child, &info,
+	    restarts(s) ? child_delay_ms(child->failures) : 0);
 	child->pid = -1;
 	child->kind->on_gone(s, child);
 	if (restarts(s))
@@ -369,8 +370,7 @@ timed(evutil_socket_t fd, short what, void *arg)
 	} else if (child->status == CHILD_READY) {
 		child->failures = 0;
 	} else if (child->status == CHILD_STARTING) {
-		log_event(EV_INTERNAL,
-		    LF_STR(LK_NAME, child->kind->program),
+		log_event(EV_INTERNAL, LF_STR(LK_NAME, child->kind->program),
 		    LF_STR(LK_REASON, "not ready in time"));
 		child_kill(child);
 	} else {

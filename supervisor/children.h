@@ -13,11 +13,11 @@
 
 #include "protocol/peer.h"
 
-#define CHILD_DELAY_MIN_MS 100		/* SPEC AB */
+#define CHILD_DELAY_MIN_MS 100 /* SPEC AB */
 #define CHILD_DELAY_MAX_MS 60000
-#define CHILD_STABLE_MS 60000		/* then the delay starts anew */
-#define CHILD_READY_MS 10000		/* from exec to `ready` */
-#define CHILD_END_MS 2000		/* from the close of its channel */
+#define CHILD_STABLE_MS 60000 /* then the delay starts anew */
+#define CHILD_READY_MS 10000 /* from exec to `ready` */
+#define CHILD_END_MS 2000 /* from the close of its channel */
 #define CHILD_CHANNEL_FD 3
 #define CHILD_EXTRA_FD 4
 #define CHILD_EXEC_FAILED 127
@@ -36,31 +36,33 @@ enum child_id {
 };
 
 enum child_status {
-	CHILD_DOWN,		/* no process; perhaps a timer for the next */
-	CHILD_STARTING,		/* until `ready` */
+	CHILD_DOWN, /* no process; perhaps a timer for the next */
+	CHILD_STARTING, /* until `ready` */
 	CHILD_READY,
-	CHILD_ENDING,		/* its channel is closed, it is killed in time */
+	CHILD_ENDING, /* its channel is closed, it is killed in time */
 };
 
 /* States of a daemon's peer, for the handler tables. */
 enum child_peer_state {
-	CHILD_PEER_STARTING,	/* before `ready` */
-	CHILD_PEER_SETUP,	/* control: rows and restores are being sent;
-				 * launcherd: the probe runs */
+	CHILD_PEER_STARTING, /* before `ready` */
+	/* Control: rows and restores are being sent. Launcherd: the probe
+	 * runs. */
+	CHILD_PEER_SETUP,
 	CHILD_PEER_OPEN,
 };
 
-/* What a daemon is told by its arguments; nothing secret, nothing of a client. */
+/* What a daemon is told by its arguments: nothing secret, nothing of a
+ * client's. */
 enum child_args {
 	CHILD_ARGS_NONE,
-	CHILD_ARGS_CONF,	/* -f, -s, -S; descriptor 4 is the
-				 * configuration's directory */
-	CHILD_ARGS_LEVEL,	/* -l, the log level */
-	CHILD_ARGS_ROOT,	/* the same and -r, an empty directory */
+	/* -f, -s, -S; descriptor 4 is the configuration's directory. */
+	CHILD_ARGS_CONF,
+	CHILD_ARGS_LEVEL, /* -l, the log level */
+	CHILD_ARGS_ROOT, /* the same and -r, an empty directory */
 };
 
 struct child_kind {
-	const char *program;	/* in the libexec directory */
+	const char *program; /* in the libexec directory */
 	enum proc proc;
 	const struct peer_ops *ops;
 	enum child_args args;
@@ -79,11 +81,11 @@ struct child {
 	struct peer *peer;
 	struct event *exited;
 	struct event *timer;
-	struct event *resume;	/* while its reading is stopped */
-	struct child *slow;	/* the one that it waits for */
-	unsigned starts;	/* how often it was started */
-	unsigned failures;	/* since it was last stable */
-	int exit_status;	/* of the last process, -1: a signal */
+	struct event *resume; /* while its reading is stopped */
+	struct child *slow; /* the one that it waits for */
+	unsigned starts; /* how often it was started */
+	unsigned failures; /* since it was last stable */
+	int exit_status; /* of the last process, -1: a signal */
 };
 
 /* Remembers RLIMIT_NOFILE for the daemons: they, and so the runs, start with
@@ -103,8 +105,8 @@ void child_end(struct child *);
 /* Ends it at once: it broke the rules. */
 void child_kill(struct child *);
 /* For the tables: what ends every peer. ctx is the child. */
-void child_on_end(void *ctx, struct peer *, enum chan_end why,
-    const char *why_text);
+void
+child_on_end(void *ctx, struct peer *, enum chan_end why, const char *why_text);
 /* The peer of a daemon that is ready, else NULL (which peer_send takes). */
 struct peer *child_peer(struct child *);
 

@@ -58,7 +58,7 @@ clients_find(struct clients *clients, uint64_t number)
 {
 	struct client *client;
 
-	LIST_FOREACH(client, bucket(clients, number), next)
+	LIST_FOREACH (client, bucket(clients, number), next)
 		if (client->number == number)
 			return client;
 	return NULL;
@@ -76,8 +76,8 @@ has_group(const struct sockunix_peer *peer, gid_t gid)
 }
 
 bool
-clients_judge(const struct sockunix_peer *peer,
-    const struct client_gids *gids, bool *ret_operator)
+clients_judge(const struct sockunix_peer *peer, const struct client_gids *gids,
+    bool *ret_operator)
 {
 	bool is_operator = peer->uid == 0 || has_group(peer, gids->admin);
 
@@ -102,13 +102,13 @@ is_accepted_from(int fd, const char *local)
 	    type != SOCK_STREAM)
 		return false;
 	if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &int_size) <
-	    0 || listens != 0)
+		0 ||
+	    listens != 0)
 		return false;
 	if (getsockname(fd, (struct sockaddr *)&sun, &size) < 0 ||
 	    size > sizeof(sun) || sun.sun_family != AF_UNIX)
 		return false;
-	return strnlen(sun.sun_path, sizeof(sun.sun_path)) ==
-	    strlen(local) &&
+	return strnlen(sun.sun_path, sizeof(sun.sun_path)) == strlen(local) &&
 	    memcmp(sun.sun_path, local, strlen(local)) == 0;
 }
 
@@ -149,8 +149,8 @@ clients_add(struct clients *clients, int fd, const char *local,
 		sockunix_peer_done(&peer);
 		return -EPERM;
 	}
-	client = clients->count < CLIENTS_MAX ? calloc(1, sizeof(*client)) :
-	    NULL;
+	client =
+	    clients->count < CLIENTS_MAX ? calloc(1, sizeof(*client)) : NULL;
 	if (client == NULL) {
 		sockunix_peer_done(&peer);
 		return clients->count < CLIENTS_MAX ? -ENOMEM : -ENOSPC;

@@ -25,7 +25,7 @@ struct client {
 	uid_t uid;
 	bool is_operator;
 	size_t ngroups;
-	gid_t *groups;	/* supplementary, less the two service groups */
+	gid_t *groups; /* supplementary, less the two service groups */
 };
 
 struct clients {

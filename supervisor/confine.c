@@ -16,6 +16,7 @@
 #include "supervisor/supervisor.h"
 
 /* SPEC A21, with who needs it. A child can never have more than we have. */
+/* clang-format off */
 static const struct {
 	int number;
 	const char *name;
@@ -35,6 +36,7 @@ static const struct {
 	{ CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH",
 	    "launcherd: the way to a private directory" },
 };
+/* clang-format on */
 
 /* clang-format off */
 static const struct confine_call refused[] = {
@@ -85,8 +87,8 @@ confine_capabilities(void)
 		caps |= UINT64_C(1) << capabilities[i].number;
 	/* In the order of the table: the first one missing is named. */
 	for (size_t i = 0; i < ARRAY_LEN(capabilities); i++)
-		if ((priv_permitted() & UINT64_C(1) << capabilities[i].number)
-		    == 0)
+		if ((priv_permitted() &
+			UINT64_C(1) << capabilities[i].number) == 0)
 			proc_fatal("needs %s, which is missing (%s)",
 			    capabilities[i].name, capabilities[i].reason);
 	r = priv_limit(caps, &missing);

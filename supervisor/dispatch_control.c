@@ -46,7 +46,7 @@ launcherd_peer(struct supervisor *s)
 	struct peer *peer = child_peer(launcherd_of(s));
 
 	return peer != NULL && peer_state(peer) == CHILD_PEER_OPEN ? peer :
-	    NULL;
+								     NULL;
 }
 
 /* Relays, and slows control down when launcherd does not follow. */
@@ -81,8 +81,8 @@ on_conf_service(void *ctx, struct peer *peer, const union msg_any *msg,
 }
 
 static int
-on_reload_done(void *ctx, struct peer *peer, const union msg_any *msg,
-    int *fds, size_t nfds)
+on_reload_done(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
+    size_t nfds)
 {
 	struct supervisor *s = of(ctx);
 
@@ -99,8 +99,8 @@ on_reload_done(void *ctx, struct peer *peer, const union msg_any *msg,
 /* ------------------------------------------------ clients */
 
 static int
-on_client_ask(void *ctx, struct peer *peer, const union msg_any *msg,
-    int *fds, size_t nfds)
+on_client_ask(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
+    size_t nfds)
 {
 	struct supervisor *s = of(ctx);
 	struct msg_client_answer answer = { .conn = msg->client_ask.conn };
@@ -126,12 +126,12 @@ on_client_ask(void *ctx, struct peer *peer, const union msg_any *msg,
 }
 
 static int
-on_client_gone(void *ctx, struct peer *peer, const union msg_any *msg,
-    int *fds, size_t nfds)
+on_client_gone(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
+    size_t nfds)
 {
 	struct supervisor *s = of(ctx);
-	struct client *client = clients_find(&s->clients,
-	    msg->client_gone.client);
+	struct client *client =
+	    clients_find(&s->clients, msg->client_gone.client);
 
 	(void)peer;
 	(void)fds;
@@ -224,8 +224,8 @@ start_lookup(struct supervisor *s, const struct msg_lookup_ask *ask,
 }
 
 static int
-on_lookup_ask(void *ctx, struct peer *peer, const union msg_any *msg,
-    int *fds, size_t nfds)
+on_lookup_ask(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
+    size_t nfds)
 {
 	struct supervisor *s = of(ctx);
 	const struct msg_lookup_ask *ask = &msg->lookup_ask;
@@ -250,9 +250,9 @@ on_lookup_ask(void *ctx, struct peer *peer, const union msg_any *msg,
 		return -EPROTO;
 	if (r < 0)
 		refuse_lookup(s, ask->request, r == -EPIPE ? EAGAIN : -r,
-		    r == -EPIPE ? "the launcher is restarting" :
-		    r == -EOVERFLOW ? "the client is in too many groups" :
-		    "too many look-ups at once");
+		    r == -EPIPE         ? "the launcher is restarting" :
+			r == -EOVERFLOW ? "the client is in too many groups" :
+					  "too many look-ups at once");
 	return 0;
 }
 
@@ -303,8 +303,7 @@ start_launch(struct supervisor *s, const struct msg_launch_ask *ask,
 	sandbox->run_uid = (uid_t)ask->run_uid;
 	sandbox->request = ask->request;
 	sandbox->generation = s->children[CHILD_CONTROL].starts;
-	memcpy(sandbox->digest, ask->plan_digest.data,
-	    sizeof(sandbox->digest));
+	memcpy(sandbox->digest, ask->plan_digest.data, sizeof(sandbox->digest));
 	sandbox->plan_fd = take_fd(&fds[0]);
 	sandbox->egress_fd = take_fd(&fds[1]);
 	start.sandbox = sandbox->id;
@@ -315,13 +314,13 @@ start_launch(struct supervisor *s, const struct msg_launch_ask *ask,
 }
 
 static int
-on_launch_ask(void *ctx, struct peer *peer, const union msg_any *msg,
-    int *fds, size_t nfds)
+on_launch_ask(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
+    size_t nfds)
 {
 	struct supervisor *s = of(ctx);
 	const struct msg_launch_ask *ask = &msg->launch_ask;
-	struct request *lookup = requests_find_theirs(&s->requests,
-	    REQUEST_LOOKUP, ask->request);
+	struct request *lookup =
+	    requests_find_theirs(&s->requests, REQUEST_LOOKUP, ask->request);
 	uint64_t number;
 	const char *why;
 	int r;
@@ -348,17 +347,17 @@ on_launch_ask(void *ctx, struct peer *peer, const union msg_any *msg,
 		service_refuse_launch(s, ask->request,
 		    s->phase == PHASE_RUN ? API_LIMIT : API_RESTARTING, 0,
 		    s->phase == PHASE_RUN ? "too many sandboxes in all" :
-		    "the service is stopping");
+					    "the service is stopping");
 		return 0;
 	}
-	r = start_launch(s, ask, clients_find(&s->clients, ask->client),
-	    number, fds);
+	r = start_launch(s, ask, clients_find(&s->clients, ask->client), number,
+	    fds);
 	close_all(fds, nfds);
 	if (r < 0)
 		service_refuse_launch(s, ask->request,
 		    r == -EPIPE ? API_RESTARTING : API_HOST_ERROR, -r,
 		    r == -EPIPE ? "the launcher is restarting" :
-		    "no memory or descriptor left");
+				  "no memory or descriptor left");
 	return 0;
 }
 
@@ -381,14 +380,14 @@ may_touch(struct supervisor *s, uint64_t client_number,
 }
 
 static int
-on_destroy_ask(void *ctx, struct peer *peer, const union msg_any *msg,
-    int *fds, size_t nfds)
+on_destroy_ask(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
+    size_t nfds)
 {
 	struct supervisor *s = of(ctx);
 	struct msg_destroy_ask ask = msg->destroy_ask;
 	struct sandbox *sandbox = NULL;
-	enum sandbox_found found = sandboxes_find(&s->sandboxes, ask.sandbox,
-	    &sandbox);
+	enum sandbox_found found =
+	    sandboxes_find(&s->sandboxes, ask.sandbox, &sandbox);
 
 	(void)peer;
 	(void)fds;
@@ -404,7 +403,7 @@ on_destroy_ask(void *ctx, struct peer *peer, const union msg_any *msg,
 	}
 	if (sandbox->state == SANDBOX_RUNNING)
 		sandbox->state = SANDBOX_ENDING;
-	ask.client = 0;		/* means nothing to launcherd */
+	ask.client = 0; /* means nothing to launcherd */
 	(void)pass_on(s, MSG_destroy_ask, &ask, NULL, 0);
 	return 0;
 }
@@ -445,8 +444,8 @@ is_lie(struct supervisor *s, uint64_t id, int error)
 }
 
 static int
-on_freeze_ask(void *ctx, struct peer *peer, const union msg_any *msg,
-    int *fds, size_t nfds)
+on_freeze_ask(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
+    size_t nfds)
 {
 	struct supervisor *s = of(ctx);
 	struct msg_freeze_ask ask = msg->freeze_ask;
@@ -455,8 +454,7 @@ on_freeze_ask(void *ctx, struct peer *peer, const union msg_any *msg,
 
 	(void)fds;
 	(void)nfds;
-	ask.request = ask_about(s, REQUEST_FREEZE, theirs, ask.sandbox,
-	    &error);
+	ask.request = ask_about(s, REQUEST_FREEZE, theirs, ask.sandbox, &error);
 	if (ask.request != 0) {
 		(void)pass_on(s, MSG_freeze_ask, &ask, NULL, 0);
 		return 0;
@@ -568,8 +566,8 @@ is_permitted_signal(uint64_t signal)
 }
 
 static int
-on_exec_signal(void *ctx, struct peer *peer, const union msg_any *msg,
-    int *fds, size_t nfds)
+on_exec_signal(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
+    size_t nfds)
 {
 	(void)peer;
 	(void)fds;
@@ -581,8 +579,8 @@ on_exec_signal(void *ctx, struct peer *peer, const union msg_any *msg,
 }
 
 static int
-on_exec_resize(void *ctx, struct peer *peer, const union msg_any *msg,
-    int *fds, size_t nfds)
+on_exec_resize(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
+    size_t nfds)
 {
 	(void)peer;
 	(void)fds;

@@ -24,8 +24,8 @@ of(void *ctx)
 }
 
 int
-dispatch_ready(void *ctx, struct peer *peer, const union msg_any *msg,
-    int *fds, size_t nfds)
+dispatch_ready(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
+    size_t nfds)
 {
 	struct child *child = ctx;
 	struct supervisor *s = child->supervisor;
@@ -45,8 +45,8 @@ dispatch_ready(void *ctx, struct peer *peer, const union msg_any *msg,
 
 /* To control, which is then given time to read. */
 static void
-tell_control(struct child *from, enum msg_type type, const void *msg,
-    int *fds, size_t nfds)
+tell_control(struct child *from, enum msg_type type, const void *msg, int *fds,
+    size_t nfds)
 {
 	struct supervisor *s = from->supervisor;
 
@@ -57,8 +57,8 @@ tell_control(struct child *from, enum msg_type type, const void *msg,
 /* ------------------------------------------------ probe */
 
 static int
-on_probe_row(void *ctx, struct peer *peer, const union msg_any *msg,
-    int *fds, size_t nfds)
+on_probe_row(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
+    size_t nfds)
 {
 	struct probe_result *probe = &of(ctx)->probe;
 	const struct msg_probe_row *row = &msg->probe_row;
@@ -75,8 +75,8 @@ on_probe_row(void *ctx, struct peer *peer, const union msg_any *msg,
 }
 
 static int
-on_probe_done(void *ctx, struct peer *peer, const union msg_any *msg,
-    int *fds, size_t nfds)
+on_probe_done(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
+    size_t nfds)
 {
 	struct supervisor *s = of(ctx);
 
@@ -97,15 +97,16 @@ on_lookup_answer(void *ctx, struct peer *peer, const union msg_any *msg,
 {
 	struct supervisor *s = of(ctx);
 	struct msg_lookup_answer answer = msg->lookup_answer;
-	struct request *request = requests_find(&s->requests, REQUEST_LOOKUP,
-	    answer.request);
+	struct request *request =
+	    requests_find(&s->requests, REQUEST_LOOKUP, answer.request);
 	bool found = answer.error == 0;
 
 	(void)peer;
 	if (request == NULL || request->answered_ms != 0 ||
 	    nfds != (found ? 1u : 0u) ||
-	    (found && (answer.run_uid != request->run_uid ||
-	    memfd_check(fds[0], LOOKUP_BYTES_MAX) < 0))) {
+	    (found &&
+		(answer.run_uid != request->run_uid ||
+		    memfd_check(fds[0], LOOKUP_BYTES_MAX) < 0))) {
 		close_all(fds, nfds);
 		return -EPROTO;
 	}
@@ -127,13 +128,13 @@ on_lookup_answer(void *ctx, struct peer *peer, const union msg_any *msg,
 /* ------------------------------------------------ launches */
 
 static int
-on_launch_made(void *ctx, struct peer *peer, const union msg_any *msg,
-    int *fds, size_t nfds)
+on_launch_made(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
+    size_t nfds)
 {
 	struct supervisor *s = of(ctx);
 	struct sandbox *sandbox = NULL;
-	enum sandbox_found found = sandboxes_find(&s->sandboxes,
-	    msg->launch_made.sandbox, &sandbox);
+	enum sandbox_found found =
+	    sandboxes_find(&s->sandboxes, msg->launch_made.sandbox, &sandbox);
 
 	(void)peer;
 	if (found == SANDBOX_LIVE && sandbox->cgroup_fd < 0 &&
@@ -179,8 +180,8 @@ on_launch_answer(void *ctx, struct peer *peer, const union msg_any *msg,
 	struct supervisor *s = of(ctx);
 	struct msg_launch_answer answer = msg->launch_answer;
 	struct sandbox *sandbox = NULL;
-	enum sandbox_found found = sandboxes_find(&s->sandboxes,
-	    answer.sandbox, &sandbox);
+	enum sandbox_found found =
+	    sandboxes_find(&s->sandboxes, answer.sandbox, &sandbox);
 
 	(void)fds;
 	(void)nfds;
@@ -209,13 +210,13 @@ on_launch_answer(void *ctx, struct peer *peer, const union msg_any *msg,
 /* ------------------------------------------------ runs */
 
 static int
-on_run_ended(void *ctx, struct peer *peer, const union msg_any *msg,
-    int *fds, size_t nfds)
+on_run_ended(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
+    size_t nfds)
 {
 	struct supervisor *s = of(ctx);
 	struct sandbox *sandbox = NULL;
-	enum sandbox_found found = sandboxes_find(&s->sandboxes,
-	    msg->run_ended.sandbox, &sandbox);
+	enum sandbox_found found =
+	    sandboxes_find(&s->sandboxes, msg->run_ended.sandbox, &sandbox);
 
 	(void)peer;
 	(void)fds;
@@ -234,8 +235,8 @@ relay(void *ctx, enum msg_type type, uint64_t id, const void *msg, int *fds,
     size_t nfds)
 {
 	struct sandbox *sandbox = NULL;
-	enum sandbox_found found = sandboxes_find(&of(ctx)->sandboxes, id,
-	    &sandbox);
+	enum sandbox_found found =
+	    sandboxes_find(&of(ctx)->sandboxes, id, &sandbox);
 
 	if (found == SANDBOX_LIVE)
 		tell_control(ctx, type, msg, fds, nfds);
@@ -245,8 +246,8 @@ relay(void *ctx, enum msg_type type, uint64_t id, const void *msg, int *fds,
 }
 
 static int
-on_run_notice(void *ctx, struct peer *peer, const union msg_any *msg,
-    int *fds, size_t nfds)
+on_run_notice(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
+    size_t nfds)
 {
 	(void)peer;
 	return relay(ctx, MSG_run_notice, msg->run_notice.sandbox,
@@ -269,8 +270,8 @@ on_freeze_answer(void *ctx, struct peer *peer, const union msg_any *msg,
 {
 	struct supervisor *s = of(ctx);
 	struct msg_freeze_answer answer = msg->freeze_answer;
-	struct request *request = asked(s, REQUEST_FREEZE, answer.request,
-	    answer.sandbox);
+	struct request *request =
+	    asked(s, REQUEST_FREEZE, answer.request, answer.sandbox);
 	struct sandbox *sandbox = NULL;
 
 	(void)peer;
@@ -278,8 +279,9 @@ on_freeze_answer(void *ctx, struct peer *peer, const union msg_any *msg,
 	(void)nfds;
 	if (request == NULL)
 		return -EPROTO;
-	if (answer.error == 0 && sandboxes_find(&s->sandboxes, answer.sandbox,
-	    &sandbox) == SANDBOX_LIVE)
+	if (answer.error == 0 &&
+	    sandboxes_find(&s->sandboxes, answer.sandbox, &sandbox) ==
+		SANDBOX_LIVE)
 		sandbox->frozen = answer.frozen == 1;
 	answer.request = request->theirs;
 	if (!request->orphan)
@@ -289,13 +291,13 @@ on_freeze_answer(void *ctx, struct peer *peer, const union msg_any *msg,
 }
 
 static int
-on_stat_answer(void *ctx, struct peer *peer, const union msg_any *msg,
-    int *fds, size_t nfds)
+on_stat_answer(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
+    size_t nfds)
 {
 	struct supervisor *s = of(ctx);
 	struct msg_stat_answer answer = msg->stat_answer;
-	struct request *request = asked(s, REQUEST_STAT, answer.request,
-	    answer.sandbox);
+	struct request *request =
+	    asked(s, REQUEST_STAT, answer.request, answer.sandbox);
 
 	(void)peer;
 	(void)fds;
@@ -319,8 +321,8 @@ fds_fit(uint64_t io, size_t nfds)
 }
 
 static int
-on_exec_answer(void *ctx, struct peer *peer, const union msg_any *msg,
-    int *fds, size_t nfds)
+on_exec_answer(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
+    size_t nfds)
 {
 	(void)peer;
 	if (!fds_fit(msg->exec_answer.io, nfds)) {
@@ -332,8 +334,8 @@ on_exec_answer(void *ctx, struct peer *peer, const union msg_any *msg,
 }
 
 static int
-on_exec_exit(void *ctx, struct peer *peer, const union msg_any *msg,
-    int *fds, size_t nfds)
+on_exec_exit(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
+    size_t nfds)
 {
 	(void)peer;
 	return relay(ctx, MSG_exec_exit, msg->exec_exit.sandbox,
@@ -391,16 +393,15 @@ report(void *ctx, const struct msg_violation *msg)
 	if (service_listener(s) == NULL)
 		log_event(EV_VIOLATION, LF_NUM(LK_SANDBOX, msg->sandbox),
 		    LF_STR(LK_ACTION, violation_name((unsigned)msg->action)),
-		    LF_STR(LK_TARGET, msg->target),
-		    LF_NUM(LK_PORT, msg->port), LF_STR(LK_RULE, msg->rule),
-		    LF_STR(LK_REASON, msg->reason),
+		    LF_STR(LK_TARGET, msg->target), LF_NUM(LK_PORT, msg->port),
+		    LF_STR(LK_RULE, msg->rule), LF_STR(LK_REASON, msg->reason),
 		    LF_NUM(LK_COUNT, msg->count));
 	return relay(ctx, MSG_violation, msg->sandbox, msg, NULL, 0);
 }
 
 static int
-on_violation(void *ctx, struct peer *peer, const union msg_any *msg,
-    int *fds, size_t nfds)
+on_violation(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
+    size_t nfds)
 {
 	(void)peer;
 	(void)fds;

@@ -39,17 +39,16 @@ supervisor_now_ms(void)
 
 /* ------------------------------------------------ options */
 
-static void __attribute__((noreturn))
-usage(FILE *to, int status)
+static void __attribute__((noreturn)) usage(FILE *to, int status)
 {
-	(void)fprintf(to, "usage: stockaded [-dnv] [-f file] "
+	(void)fprintf(to,
+	    "usage: stockaded [-dnv] [-f file] "
 	    "[--libexec directory] [--sandbox on|off|require]\n"
 	    "       stockaded --version\n");
 	exit(status);
 }
 
-static void __attribute__((noreturn))
-version(void)
+static void __attribute__((noreturn)) version(void)
 {
 	(void)printf("stockaded %s%s%s\n", PACKAGE_VERSION,
 #ifdef ENABLE_HARDENING
@@ -62,7 +61,7 @@ version(void)
 #else
 	    ""
 #endif
-	    );
+	);
 	exit(0);
 }
 
@@ -170,8 +169,8 @@ open_conf(struct supervisor *s)
 	if (slash == NULL)
 		(void)snprintf(dir, sizeof(dir), ".");
 	else
-		(void)snprintf(dir, sizeof(dir), "%.*s", len == 0 ? 1 :
-		    (int)len, file);
+		(void)snprintf(dir, sizeof(dir), "%.*s",
+		    len == 0 ? 1 : (int)len, file);
 	s->conf_dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->conf_dir < 0 && errno == ENOENT && !s->options.conf_given)
 		s->conf_dir = open_nothing();
@@ -222,8 +221,7 @@ supervisor_arguments(const struct supervisor *s, const struct child_kind *kind,
 }
 
 /* -n: control in our place; it has descriptor 4 and no channel. */
-static void __attribute__((noreturn))
-check_conf(const struct supervisor *s)
+static void __attribute__((noreturn)) check_conf(const struct supervisor *s)
 {
 	const char *plain[9] = { NULL };
 	const char *argv[10];

@@ -47,8 +47,8 @@ drop_old(struct requests *requests, uint64_t now_ms)
 }
 
 int
-requests_add(struct requests *requests, enum request_kind kind,
-    uint64_t theirs, uint64_t now_ms, struct request **ret)
+requests_add(struct requests *requests, enum request_kind kind, uint64_t theirs,
+    uint64_t now_ms, struct request **ret)
 {
 	struct request *request;
 
@@ -75,7 +75,7 @@ requests_find(struct requests *requests, enum request_kind kind,
 {
 	struct request *request;
 
-	TAILQ_FOREACH(request, &requests->list, next)
+	TAILQ_FOREACH (request, &requests->list, next)
 		if (request->kind == kind && request->number == number)
 			return request;
 	return NULL;
@@ -87,7 +87,7 @@ requests_find_theirs(struct requests *requests, enum request_kind kind,
 {
 	struct request *request;
 
-	TAILQ_FOREACH(request, &requests->list, next)
+	TAILQ_FOREACH (request, &requests->list, next)
 		if (request->kind == kind && request->theirs == theirs &&
 		    !request->orphan)
 			return request;

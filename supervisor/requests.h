@@ -20,10 +20,10 @@ enum request_kind { REQUEST_LOOKUP, REQUEST_FREEZE, REQUEST_STAT };
 
 struct request {
 	TAILQ_ENTRY(request) next;
-	uint64_t number;	/* ours */
-	uint64_t theirs;	/* control's */
+	uint64_t number; /* ours */
+	uint64_t theirs; /* control's */
 	enum request_kind kind;
-	bool orphan;		/* its control is gone */
+	bool orphan; /* its control is gone */
 	/* look-ups: whose, and when it was answered, 0 not yet */
 	uint64_t client;
 	uid_t run_uid;
@@ -46,11 +46,11 @@ void requests_done(struct requests *);
  * first. */
 int requests_add(struct requests *, enum request_kind, uint64_t theirs,
     uint64_t now_ms, struct request **ret);
-struct request *requests_find(struct requests *, enum request_kind,
-    uint64_t number);
+struct request *
+requests_find(struct requests *, enum request_kind, uint64_t number);
 /* By control's number, orphans left out. */
-struct request *requests_find_theirs(struct requests *, enum request_kind,
-    uint64_t theirs);
+struct request *
+requests_find_theirs(struct requests *, enum request_kind, uint64_t theirs);
 void requests_remove(struct requests *, struct request *);
 /* Control is gone: unanswered ones become orphans, the rest is dropped. */
 void requests_orphan(struct requests *);

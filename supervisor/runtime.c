@@ -191,8 +191,7 @@ runtime_open(struct supervisor *s)
 		r = make_state(s);
 	if (r < 0)
 		return r;
-	runtime_instance(s->conf.runtime_dir, s->instance,
-	    sizeof(s->instance));
+	runtime_instance(s->conf.runtime_dir, s->instance, sizeof(s->instance));
 	remove_leftover(s);
 	return 0;
 }

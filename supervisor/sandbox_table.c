@@ -45,8 +45,8 @@ sandboxes_add(struct sandboxes *table)
 void
 sandboxes_remove(struct sandboxes *table, struct sandbox *sandbox)
 {
-	int fds[] = { sandbox->plan_fd, sandbox->egress_fd,
-		sandbox->cgroup_fd, sandbox->http_fd, sandbox->socks_fd };
+	int fds[] = { sandbox->plan_fd, sandbox->egress_fd, sandbox->cgroup_fd,
+		sandbox->http_fd, sandbox->socks_fd };
 
 	LIST_REMOVE(sandbox, next);
 	table->count--;
@@ -54,23 +54,31 @@ sandboxes_remove(struct sandboxes *table, struct sandbox *sandbox)
 	free(sandbox);
 }
 
-enum sandbox_found
-sandboxes_find(struct sandboxes *table, uint64_t id, struct sandbox **ret)
+static struct sandbox *
+find_live(struct sandboxes *table, uint64_t id)
 {
 	struct sandbox *sandbox;
 
-	LIST_FOREACH(sandbox, bucket(table, id), next) {
-		if (sandbox->id == id) {
-			*ret = sandbox;
-			return SANDBOX_LIVE;
-		}
-	}
-	return id <= table->last ? SANDBOX_GONE : SANDBOX_NEVER;
+	LIST_FOREACH (sandbox, bucket(table, id), next)
+		if (sandbox->id == id)
+			return sandbox;
+	return NULL;
+}
+
+enum sandbox_found
+sandboxes_find(struct sandboxes *table, uint64_t id, struct sandbox **ret)
+{
+	struct sandbox *sandbox = find_live(table, id);
+
+	if (sandbox == NULL)
+		return id <= table->last ? SANDBOX_GONE : SANDBOX_NEVER;
+	*ret = sandbox;
+	return SANDBOX_LIVE;
 }
 
 void
-sandboxes_each(struct sandboxes *table,
-    void (*fn)(void *ctx, struct sandbox *), void *ctx)
+sandboxes_each(struct sandboxes *table, void (*fn)(void *ctx, struct sandbox *),
+    void *ctx)
 {
 	for (size_t i = 0; i < SANDBOX_BUCKETS; i++) {
 		struct sandbox *sandbox = LIST_FIRST(&table->buckets[i]);

@@ -14,23 +14,23 @@
 #define SANDBOX_BUCKETS 256
 
 enum sandbox_state {
-	SANDBOX_LAUNCHING,	/* launcherd was asked */
-	SANDBOX_RUNNING,	/* it has answered */
-	SANDBOX_ENDING,		/* asked to end */
+	SANDBOX_LAUNCHING, /* launcherd was asked */
+	SANDBOX_RUNNING, /* it has answered */
+	SANDBOX_ENDING, /* asked to end */
 };
 
 struct sandbox {
 	LIST_ENTRY(sandbox) next;
 	uint64_t id;
 	enum sandbox_state state;
-	uid_t owner_uid;	/* of the client that asked */
+	uid_t owner_uid; /* of the client that asked */
 	uid_t run_uid;
-	uint64_t request;	/* control's number of the launch */
-	uint64_t generation;	/* of the control that asked */
+	uint64_t request; /* control's number of the launch */
+	uint64_t generation; /* of the control that asked */
 	uint8_t digest[32];
-	int plan_fd;		/* sealed memfds, never read here */
+	int plan_fd; /* sealed memfds, never read here */
 	int egress_fd;
-	int cgroup_fd;		/* -1 until launch_made */
+	int cgroup_fd; /* -1 until launch_made */
 	int http_fd;
 	int socks_fd;
 	bool frozen;
@@ -56,12 +56,12 @@ void sandboxes_remove(struct sandboxes *, struct sandbox *);
 /* A number is a live sandbox, one that has ended (late messages name those:
  * no fault of the sender), or one that was never given out (a lie). */
 enum sandbox_found { SANDBOX_LIVE, SANDBOX_GONE, SANDBOX_NEVER };
-enum sandbox_found sandboxes_find(struct sandboxes *, uint64_t id,
-    struct sandbox **ret);
+enum sandbox_found
+sandboxes_find(struct sandboxes *, uint64_t id, struct sandbox **ret);
 
 /* Calls fn for every entry; fn may remove the entry that it is given. */
-void sandboxes_each(struct sandboxes *,
-    void (*fn)(void *ctx, struct sandbox *), void *ctx);
+void sandboxes_each(struct sandboxes *, void (*fn)(void *ctx, struct sandbox *),
+    void *ctx);
 
 /* Writes "1" to cgroup.kill of the run: every process of it, also frozen ones
  * and ones just forking, gets SIGKILL (Linux 5.14). 0 or -errno; 0 when the

@@ -152,9 +152,11 @@ control_gone(struct supervisor *s, struct child *child)
 	/* A start that control refuses (the configuration, --sandbox) is not
 	 * tried again; its status says why. */
 	if (s->phase == PHASE_START)
-		service_stop(s, child->exit_status > 0 &&
-		    child->exit_status != CHILD_EXEC_FAILED ?
-		    child->exit_status : 1);
+		service_stop(s,
+		    child->exit_status > 0 &&
+			    child->exit_status != CHILD_EXEC_FAILED ?
+			child->exit_status :
+			1);
 }
 
 static void
@@ -249,7 +251,7 @@ feed_control(struct supervisor *s)
 	sandboxes_each(&s->sandboxes, send_run, s);
 	if (launcherd == NULL ||
 	    PEER_SEND(launcherd, restore_ask, .generation = control->starts) <
-	    0) {
+		0) {
 		service_restored(s);
 		return;
 	}
@@ -439,8 +441,9 @@ start_advance(struct supervisor *s)
 	start_others(s);
 	if (s->fed || !s->probe.done)
 		return;
-	if (s->phase == PHASE_START && (peer_of(s, CHILD_PROXYD) == NULL ||
-	    peer_of(s, CHILD_RESOLVER) == NULL))
+	if (s->phase == PHASE_START &&
+	    (peer_of(s, CHILD_PROXYD) == NULL ||
+		peer_of(s, CHILD_RESOLVER) == NULL))
 		return;
 	if (s->listen_fd < 0 && runtime_listen(s) < 0) {
 		service_stop(s, 1);

@@ -22,29 +22,29 @@ struct event_base;
 
 /* The command line; main.c. */
 struct options {
-	const char *conf_file;	/* -f */
+	const char *conf_file; /* -f */
 	bool conf_given;
-	const char *libexec_dir;	/* absolute */
-	const char *sandbox;	/* option or environment; NULL: neither */
-	const char *sandbox_source;	/* "option" or "environment" */
-	bool check;		/* -n */
-	bool print;		/* -v with -n */
-	bool to_stderr;		/* -d */
+	const char *libexec_dir; /* absolute */
+	const char *sandbox; /* option or environment; NULL: neither */
+	const char *sandbox_source; /* "option" or "environment" */
+	bool check; /* -n */
+	bool print; /* -v with -n */
+	bool to_stderr; /* -d */
 };
 
 enum phase {
-	PHASE_START,		/* until the socket is open */
+	PHASE_START, /* until the socket is open */
 	PHASE_RUN,
-	PHASE_STOP_RUNS,	/* the sandboxes end */
-	PHASE_STOP_DAEMONS,	/* then the daemons */
+	PHASE_STOP_RUNS, /* the sandboxes end */
+	PHASE_STOP_DAEMONS, /* then the daemons */
 };
 
 /* A daemon that fails this often before the first opening ends the start. */
 #define START_TRIES 5
 /* Launcherd that fails this often while it probes: the probe has failed. */
 #define PROBE_TRIES 3
-#define STOP_GRACE_MS 2000	/* TERM inside, then cgroup.kill */
-#define STOP_RUNS_MS 5000	/* then the supervisor kills by itself */
+#define STOP_GRACE_MS 2000 /* TERM inside, then cgroup.kill */
+#define STOP_RUNS_MS 5000 /* then the supervisor kills by itself */
 
 struct probe_result {
 	bool done;
@@ -60,15 +60,15 @@ struct supervisor {
 	int exit_status;
 	bool reloading;
 
-	int conf_dir;		/* the configuration's directory */
-	const char *conf_name;	/* in it */
+	int conf_dir; /* the configuration's directory */
+	const char *conf_name; /* in it */
 	bool have_conf;
 	struct msg_conf_service conf;
 	struct client_gids gids;
 
-	int runtime_fd;		/* locked while the service lives */
+	int runtime_fd; /* locked while the service lives */
 	int listen_fd;
-	char listen_name[108];	/* as bound: see clients.h */
+	char listen_name[108]; /* as bound: see clients.h */
 	char instance[64];
 
 	struct child children[CHILD_COUNT];
@@ -76,8 +76,8 @@ struct supervisor {
 	struct sandboxes sandboxes;
 	struct requests requests;
 	struct probe_result probe;
-	bool fed;		/* this control was sent rows and runs */
-	unsigned restores;	/* restore_ask without restore_done */
+	bool fed; /* this control was sent rows and runs */
+	unsigned restores; /* restore_ask without restore_done */
 	unsigned stop_ticks;
 
 	struct event *stop_timer;
@@ -110,8 +110,8 @@ void service_restored(struct supervisor *);
  * NULL, which peer_send takes. */
 struct peer *service_listener(struct supervisor *);
 /* Answers launch_ask with a refusal. */
-void service_refuse_launch(struct supervisor *, uint64_t request,
-    unsigned code, int error, const char *reason);
+void service_refuse_launch(struct supervisor *, uint64_t request, unsigned code,
+    int error, const char *reason);
 void service_reload(struct supervisor *);
 
 /* ------------------------------------------------ runtime.c */

@@ -71,8 +71,9 @@ setup(void **state)
 	struct rig *rig = calloc(1, sizeof(*rig));
 	int pair[2];
 
-	assert_int_equal(
-	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
+			     pair),
+	    0);
 	rig->base = event_base_new();
 	rig->chan = chan_new(rig->base, pair[0], &ops, rig);
 	rig->far = pair[1];
@@ -191,8 +192,10 @@ twin_cmsg_space_lets_a_second_descriptor_in(void **state)
 	} control;
 	char byte[8];
 	struct iovec iov = { byte, sizeof(byte) };
-	struct msghdr mh = { .msg_iov = &iov, .msg_iovlen = 1,
-		.msg_control = &control, .msg_controllen = sizeof(control) };
+	struct msghdr mh = { .msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control) };
 	struct cmsghdr *cm;
 	int fds[2];
 
@@ -258,7 +261,7 @@ a_peer_that_does_not_read_is_bounded(void **state)
 		assert_true(sent < 2 * CHAN_QUEUE_BYTES / sizeof(data));
 	}
 	assert_int_equal(r, -ENOBUFS);
-	assert_int_equal(rig->ends, 0);	/* never from inside chan_send */
+	assert_int_equal(rig->ends, 0); /* never from inside chan_send */
 	turn(rig);
 	assert_int_equal(rig->ends, 1);
 	assert_int_equal(rig->why, CHAN_END_QUEUE);
@@ -273,8 +276,8 @@ the_queue_keeps_the_order(void **state)
 	int none = 0;
 
 	for (uint32_t i = 0; i < 2000; i++)
-		assert_int_equal(
-		    chan_send(rig->chan, &i, sizeof(i), &none, 0), 0);
+		assert_int_equal(chan_send(rig->chan, &i, sizeof(i), &none, 0),
+		    0);
 	assert_true(chan_pending(rig->chan) > 0);
 	(void)fcntl(rig->far, F_SETFL, O_NONBLOCK);
 	while (want < 2000) {

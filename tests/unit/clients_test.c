@@ -29,6 +29,7 @@ static const struct client_gids gids = { .client = 500, .admin = 600 };
 static void
 roles_come_from_uid_and_groups_alone(void **state)
 {
+	/* clang-format off */
 	static const struct {
 		uid_t uid;
 		gid_t gid;
@@ -45,12 +46,15 @@ roles_come_from_uid_and_groups_alone(void **state)
 		{ 600, 7, { 1, 2 }, false, false },
 		{ 500, 7, { 501, 499 }, false, false },
 	};
+	/* clang-format on */
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		gid_t groups[2] = { rows[i].groups[0], rows[i].groups[1] };
 		const struct sockunix_peer peer = { .uid = rows[i].uid,
-			.gid = rows[i].gid, .pid = 1, .ngroups = 2,
+			.gid = rows[i].gid,
+			.pid = 1,
+			.ngroups = 2,
 			.groups = groups };
 		bool is_operator = false;
 
@@ -93,11 +97,13 @@ rig_open(void **state)
 	(void)snprintf(sun.sun_path, sizeof(sun.sun_path), "%.95s", rig->path);
 	rig->listener = socket(AF_UNIX, SOCK_STREAM, 0);
 	assert_int_equal(bind(rig->listener, (const struct sockaddr *)&sun,
-	    sizeof(sun)), 0);
+			     sizeof(sun)),
+	    0);
 	assert_int_equal(listen(rig->listener, 4), 0);
 	rig->client = socket(AF_UNIX, SOCK_STREAM, 0);
 	assert_int_equal(connect(rig->client, (const struct sockaddr *)&sun,
-	    sizeof(sun)), 0);
+			     sizeof(sun)),
+	    0);
 	rig->accepted = accept(rig->listener, NULL, NULL);
 	assert_true(rig->accepted >= 0);
 	*state = rig;
@@ -137,17 +143,22 @@ only_an_accepted_connection_of_our_socket_counts(void **state)
 
 	clients_init(&clients);
 	assert_int_equal(clients_add(&clients, rig->client, rig->path, &own,
-	    &client, &uid), -EPERM);
+			     &client, &uid),
+	    -EPERM);
 	assert_int_equal(clients_add(&clients, rig->listener, rig->path, &own,
-	    &client, &uid), -EPERM);
+			     &client, &uid),
+	    -EPERM);
 	assert_int_equal(clients_add(&clients, rig->accepted, "/other/s", &own,
-	    &client, &uid), -EPERM);
+			     &client, &uid),
+	    -EPERM);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	assert_int_equal(clients_add(&clients, pair[0], rig->path, &own,
-	    &client, &uid), -EPERM);
+			     &client, &uid),
+	    -EPERM);
 	assert_null(client);
 	assert_int_equal(clients_add(&clients, rig->accepted, rig->path, &own,
-	    &client, &uid), 0);
+			     &client, &uid),
+	    0);
 	assert_int_equal(client->uid, getuid());
 	assert_int_equal(uid, getuid());
 	(void)close(pair[0]);
@@ -167,8 +178,9 @@ client_numbers_are_never_reused(void **state)
 
 	clients_init(&clients);
 	for (int i = 0; i < 200; i++) {
-		assert_int_equal(clients_add(&clients, rig->accepted,
-		    rig->path, &own, &client, &uid), 0);
+		assert_int_equal(clients_add(&clients, rig->accepted, rig->path,
+				     &own, &client, &uid),
+		    0);
 		assert_true(client->number > last);
 		last = client->number;
 		assert_ptr_equal(clients_find(&clients, last), client);
@@ -178,7 +190,8 @@ client_numbers_are_never_reused(void **state)
 	clients_clear(&clients);
 	assert_null(clients_find(&clients, last));
 	assert_int_equal(clients_add(&clients, rig->accepted, rig->path, &own,
-	    &client, &uid), 0);
+			     &client, &uid),
+	    0);
 	assert_true(client->number > last);
 	assert_int_equal(clients.count, 1);
 	clients_done(&clients);
@@ -195,10 +208,12 @@ the_table_of_clients_is_bounded(void **state)
 
 	clients_init(&clients);
 	for (int i = 0; i < CLIENTS_MAX; i++)
-		assert_int_equal(clients_add(&clients, rig->accepted,
-		    rig->path, &own, &client, &uid), 0);
+		assert_int_equal(clients_add(&clients, rig->accepted, rig->path,
+				     &own, &client, &uid),
+		    0);
 	assert_int_equal(clients_add(&clients, rig->accepted, rig->path, &own,
-	    &client, &uid), -ENOSPC);
+			     &client, &uid),
+	    -ENOSPC);
 	clients_done(&clients);
 }
 
@@ -307,10 +322,12 @@ an_answered_look_up_is_kept_for_a_while(void **state)
 	assert_int_equal(requests_add(&table, REQUEST_LOOKUP, 1, 1000, &a), 0);
 	a->answered_ms = 1000;
 	assert_int_equal(requests_add(&table, REQUEST_LOOKUP, 2,
-	    1000 + REQUEST_LOOKUP_MS, &b), 0);
+			     1000 + REQUEST_LOOKUP_MS, &b),
+	    0);
 	assert_ptr_equal(requests_find_theirs(&table, REQUEST_LOOKUP, 1), a);
 	assert_int_equal(requests_add(&table, REQUEST_LOOKUP, 3,
-	    1001 + REQUEST_LOOKUP_MS, &b), 0);
+			     1001 + REQUEST_LOOKUP_MS, &b),
+	    0);
 	assert_null(requests_find_theirs(&table, REQUEST_LOOKUP, 1));
 	assert_int_equal(table.count, 2);
 	requests_done(&table);
@@ -334,7 +351,8 @@ questions_are_bounded_and_fail_together(void **state)
 	requests_init(&table);
 	for (uint64_t i = 1; i <= REQUESTS_MAX; i++)
 		assert_int_equal(requests_add(&table, REQUEST_STAT, i, 1,
-		    &request), 0);
+				     &request),
+		    0);
 	assert_int_equal(requests_add(&table, REQUEST_STAT, 0, 1, &request),
 	    -ENOSPC);
 	request->orphan = true;

@@ -48,7 +48,7 @@ in_child(int (*fn)(void))
 		_exit(fn());
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	return WIFSIGNALED(status) ? 1000 + WTERMSIG(status) :
-	    WEXITSTATUS(status);
+				     WEXITSTATUS(status);
 }
 
 static int
@@ -97,7 +97,7 @@ do_drop_to_root(void)
 	const struct priv_user nobody = { (uid_t)-1, 65534 };
 
 	return priv_drop(&user) == -EPERM && priv_drop(&nobody) == -EPERM ? 0 :
-	    1;
+									    1;
 }
 
 static void
@@ -163,7 +163,7 @@ do_fs(void)
 		return 3;
 	if (priv_fs_restore() != 0 || getgroups(0, NULL) != 0)
 		return 4;
-	fd = open("/etc/shadow", O_RDONLY);	/* the twin */
+	fd = open("/etc/shadow", O_RDONLY); /* the twin */
 	if (fd < 0)
 		return 5;
 	return priv_fs_become(0, 0, NULL, 0) == -EPERM ? 0 : 6;
@@ -249,8 +249,10 @@ foreign_call(void)
 {
 	long r = 20;
 
-	__asm__ volatile("int $0x80" : "+a"(r) : : "memory", "cc", "r8", "r9",
-	    "r10", "r11");
+	__asm__ volatile("int $0x80"
+			 : "+a"(r)
+			 :
+			 : "memory", "cc", "r8", "r9", "r10", "r11");
 	return r;
 }
 
@@ -330,11 +332,13 @@ static int
 do_landlock_paths(void)
 {
 	const struct confine_path paths[] = {
-		{ "/usr", LANDLOCK_ACCESS_FS_READ_FILE |
-		    LANDLOCK_ACCESS_FS_READ_DIR, false, "test" },
-		{ "/dev/null", LANDLOCK_ACCESS_FS_READ_FILE |
-		    LANDLOCK_ACCESS_FS_READ_DIR |
-		    LANDLOCK_ACCESS_FS_WRITE_FILE, false, "test" },
+		{ "/usr",
+		    LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR,
+		    false, "test" },
+		{ "/dev/null",
+		    LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR |
+			LANDLOCK_ACCESS_FS_WRITE_FILE,
+		    false, "test" },
 		{ "/no/such/path", LANDLOCK_ACCESS_FS_READ_FILE, true, "test" },
 	};
 
@@ -374,7 +378,9 @@ do_landlock_net(void)
 		return 2;
 	sin.sin_port = htons(1);
 	return connect(fd, (const struct sockaddr *)&sin, sizeof(sin)) < 0 &&
-	    errno == EACCES ? 0 : 3;
+		errno == EACCES ?
+	    0 :
+	    3;
 }
 
 static void

@@ -19,6 +19,7 @@
 #include "common/log.h"
 #include "common/size.h"
 
+/* clang-format off */
 static const struct {
 	const char *in;
 	size_t len;
@@ -40,6 +41,7 @@ static const struct {
 	{ "\xe2\x82", 2, "\\xe2\\x82" },		/* cut */
 	{ "", 0, "" },
 };
+/* clang-format on */
 
 static void
 outside_text_is_cleaned(void **state)
@@ -48,8 +50,8 @@ outside_text_is_cleaned(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cleaned); i++) {
-		size_t n = log_clean(buf, sizeof(buf), cleaned[i].in,
-		    cleaned[i].len);
+		size_t n =
+		    log_clean(buf, sizeof(buf), cleaned[i].in, cleaned[i].len);
 
 		assert_string_equal(buf, cleaned[i].out);
 		assert_int_equal(n, strlen(buf));
@@ -102,7 +104,8 @@ a_value_begins_no_new_field_and_no_new_line(void **state)
 	log_init("test", LOG_LEVEL_INFO);
 	assert_int_equal(log_fd(), -1);
 	capture(buf, sizeof(buf), fields, 2, EV_EGRESS_DENIED);
-	assert_string_equal(buf, "PRIORITY=5 MESSAGE=\"connection refused\" "
+	assert_string_equal(buf,
+	    "PRIORITY=5 MESSAGE=\"connection refused\" "
 	    "STOCKADE_PROC=test STOCKADE_EVENT=EGRESS_DENIED "
 	    "STOCKADE_HOST=\"evil\\x0aPRIORITY=0 STOCKADE_RULE=\\\"x\\\"\" "
 	    "STOCKADE_PORT=443\n");

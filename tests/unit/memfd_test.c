@@ -69,7 +69,8 @@ nothing_can_be_written_any_more(void **state)
 	assert_int_equal(ftruncate(fd, 1), -1);
 	assert_int_equal(ftruncate(fd, 99), -1);
 	assert_ptr_equal(mmap(NULL, 5, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-	    0), MAP_FAILED);
+			     0),
+	    MAP_FAILED);
 	(void)close(fd);
 }
 

@@ -26,6 +26,7 @@ static char dir[64];
 static void
 clean_paths_are_told_from_others(void **state)
 {
+	/* clang-format off */
 	static const struct {
 		const char *path;
 		bool clean;
@@ -36,6 +37,7 @@ clean_paths_are_told_from_others(void **state)
 		{ "/a/./b", false }, { "/a/..", false }, { "/..", false },
 		{ "/..a", true }, { "/a/.b", true },
 	};
+	/* clang-format on */
 	static char longest[4098];
 
 	(void)state;

@@ -165,7 +165,10 @@ notify_server(const char *name, socklen_t extra)
 	if (name[0] == '@')
 		sun.sun_path[0] = '\0';
 	assert_int_equal(bind(fd, (const struct sockaddr *)&sun,
-	    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len) + extra),
+			     (socklen_t)(offsetof(struct sockaddr_un,
+					     sun_path) +
+				 len) +
+				 extra),
 	    0);
 	return fd;
 }
@@ -190,7 +193,7 @@ the_manager_is_notified(void **state)
 	assert_int_equal(recv(fd, text, sizeof(text), 0), 7);
 	assert_string_equal(text, "READY=1");
 	(void)close(fd);
-	notify_send("STOPPING=1");	/* nobody there: no harm */
+	notify_send("STOPPING=1"); /* nobody there: no harm */
 }
 
 static void
