@@ -33,6 +33,14 @@ open_pair(int *ret_master, int *ret_slave)
 	assert_int_equal(openpty(ret_master, ret_slave, NULL, NULL, NULL), 0);
 }
 
+/* For children too, which have no assertions. */
+static void
+tell(int fd, char c)
+{
+	if (write(fd, &c, 1) != 1)
+		_exit(7);
+}
+
 static bool
 is_raw(int fd)
 {
@@ -81,7 +89,7 @@ raw_after(int end)
 	if (pid == 0) {
 		if (tty_raw(slave) != 0 || !is_raw(slave))
 			_exit(9);
-		(void)write(told[1], "r", 1);
+		tell(told[1], 'r');
 		if (end > 0)
 			(void)raise(end);
 		if (end < 0)
@@ -363,7 +371,8 @@ on_wake(void *arg)
 	struct seen *s = arg;
 	char c;
 
-	(void)read(s->wake, &c, 1);
+	if (read(s->wake, &c, 1) != 1)
+		return -EIO;
 	s->calls++;
 	if (s->calls == 1 && s->send != 0)
 		(void)kill(getpid(), s->send);
@@ -378,7 +387,7 @@ on_resize(void *arg, const struct tty_size *size)
 	s->resized++;
 	s->rows = size->rows;
 	if (s->report > 0)
-		(void)write(s->report, "w", 1);
+		tell(s->report, 'w');
 }
 
 static void
@@ -388,7 +397,7 @@ on_signal(void *arg, int signal)
 
 	s->signal = signal;
 	if (s->report > 0)
-		(void)write(s->report, "s", 1);
+		tell(s->report, 's');
 }
 
 static void
@@ -396,7 +405,7 @@ on_stop(void *arg)
 {
 	const struct seen *s = arg;
 
-	(void)write(s->report, "t", 1);
+	tell(s->report, 't');
 }
 
 static void
@@ -404,7 +413,7 @@ on_continue(void *arg)
 {
 	const struct seen *s = arg;
 
-	(void)write(s->report, "c", 1);
+	tell(s->report, 'c');
 }
 
 struct stage {
@@ -454,8 +463,8 @@ letter(const struct stage *g)
 	struct pollfd p = { g->report[0], POLLIN, 0 };
 	char c = 0;
 
-	if (poll(&p, 1, 5000) == 1)
-		(void)read(g->report[0], &c, 1);
+	if (poll(&p, 1, 5000) != 1 || read(g->report[0], &c, 1) != 1)
+		return 0;
 	return c;
 }
 
