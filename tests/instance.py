@@ -193,7 +193,7 @@ class Client:
 
     def violations(self, session):
         return [v for v in self.call("admin.violations",
-                                     sessionId=session)["violations"]]
+                                     sessionId=session)["rows"]]
 
 
 class Instance:

@@ -39,6 +39,18 @@ def alive(pids):
     return left
 
 
+def named(pids, names):
+    found = []
+    for pid in pids:
+        try:
+            with open("/proc/%d/comm" % pid, encoding="ascii") as f:
+                if f.read().strip() in names:
+                    found.append(pid)
+        except OSError:
+            continue
+    return found
+
+
 def cgroups():
     return {path for path, _, _ in os.walk("/sys/fs/cgroup")
             if "stockade" in path}
@@ -106,9 +118,11 @@ def test_a_killed_daemon_is_back_and_ends_no_detached_run(own, name):
         c.call("sandbox.exec", sessionId="s", argv=[
             "/bin/sh", "-c", "echo up > up; while :; do sleep 1; done"])
         until(lambda: os.path.exists(workdir + "/up"), "not started")
+    run = named(instance.all_pids_below(
+        own.children()["stockade-launcherd"]), {"bwrap", "init", "sh"})
+    assert len(run) >= 3
     for _ in range(3):
         pid = own.children()[name]
-        run = instance.all_pids_below(own.children()["stockade-launcherd"])
         os.kill(pid, signal.SIGKILL)
         until(lambda p=pid: own.children().get(name) not in (None, p),
               name + " is not back", 4.0)

@@ -48,7 +48,7 @@ def service():
 
 def status(pid):
     with open("/proc/%d/status" % pid, encoding="ascii") as f:
-        return dict(re.findall(r"^(\w+):\s*(.*)$", f.read(), re.M))
+        return dict(re.findall(r"^(\w+):[ \t]*(.*)$", f.read(), re.M))
 
 
 def mask(names):
