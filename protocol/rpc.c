@@ -20,7 +20,7 @@
 
 enum form {
 	FORM_BAD,
-	FORM_PLAIN,	/* `fixed` bytes after the first */
+	FORM_PLAIN, /* `fixed` bytes after the first */
 	FORM_STR,
 	FORM_BIN,
 	FORM_ARRAY,
@@ -32,8 +32,8 @@ enum form {
 struct head {
 	enum form form;
 	unsigned fixed;
-	uint32_t value;	/* of the header, or of the fixed bytes */
-	size_t size;	/* of the header */
+	uint32_t value; /* of the header, or of the fixed bytes */
+	size_t size; /* of the header */
 };
 
 struct row {
@@ -171,9 +171,9 @@ struct keys {
 	size_t n;
 	struct {
 		uint32_t hash;
-		uint32_t at;	/* of the header in data */
+		uint32_t at; /* of the header in data */
 	} key[RPC_KEYS_OPEN_MAX];
-	size_t first[RPC_DEPTH_MAX];	/* key of each level */
+	size_t first[RPC_DEPTH_MAX]; /* key of each level */
 };
 
 static bool
@@ -266,8 +266,8 @@ scan_judge(const struct rpc_scan *s, const struct head *h)
 }
 
 int
-rpc_scan(struct rpc_scan *s, const uint8_t *data, size_t len,
-    size_t *ret_len, const char **ret_why)
+rpc_scan(struct rpc_scan *s, const uint8_t *data, size_t len, size_t *ret_len,
+    const char **ret_why)
 {
 	const char *why;
 
@@ -404,7 +404,7 @@ read_message(const msgpack_object *o, struct rpc_message *m)
 		return false;
 	m->id = (uint32_t)id;
 	return type == RPC_REQUEST ? read_call(&part[2], m) :
-	    read_answer(&part[2], m);
+				     read_answer(&part[2], m);
 }
 
 int
@@ -452,7 +452,8 @@ rpc_done(struct rpc_message *m)
 bool
 rpc_label_ok(const char *text, size_t len)
 {
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyz"
+	static const char letters[] =
+	    "abcdefghijklmnopqrstuvwxyz"
 	    "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:@/-";
 
 	if (len == 0 || len > RPC_LABEL_MAX)
@@ -497,8 +498,7 @@ check_num(const msgpack_object *o, const struct rpc_param *row)
 	    o->type != MSGPACK_OBJECT_FLOAT64)
 		return "is not a number";
 	/* written so that a NaN is refused */
-	if (!(o->via.f64 >= (double)row->min &&
-	    o->via.f64 <= (double)row->max))
+	if (!(o->via.f64 >= (double)row->min && o->via.f64 <= (double)row->max))
 		return "is out of range";
 	return NULL;
 }
@@ -617,7 +617,7 @@ find_row(const msgpack_object *key, const struct rpc_param *table, size_t n)
 	for (size_t i = 0; i < n; i++)
 		if (strlen(table[i].name) == key->via.str.size &&
 		    memcmp(table[i].name, key->via.str.ptr,
-		    key->via.str.size) == 0)
+			key->via.str.size) == 0)
 			return &table[i];
 	return NULL;
 }
@@ -671,7 +671,7 @@ rpc_find(const msgpack_object *map, const char *name)
 		if (kv->key.via.str.size == len &&
 		    memcmp(kv->key.via.str.ptr, name, len) == 0)
 			return kv->val.type == MSGPACK_OBJECT_NIL ? NULL :
-			    &kv->val;
+								    &kv->val;
 	}
 	return NULL;
 }
@@ -697,8 +697,8 @@ rpc_str(const msgpack_object *map, const char *name)
 uint64_t
 rpc_u64(const msgpack_object *map, const char *name, uint64_t fallback)
 {
-	const msgpack_object *o = find_typed(map, name,
-	    MSGPACK_OBJECT_POSITIVE_INTEGER);
+	const msgpack_object *o =
+	    find_typed(map, name, MSGPACK_OBJECT_POSITIVE_INTEGER);
 
 	return o != NULL ? o->via.u64 : fallback;
 }
@@ -721,8 +721,7 @@ rpc_num(const msgpack_object *map, const char *name, double fallback)
 bool
 rpc_bool(const msgpack_object *map, const char *name, bool fallback)
 {
-	const msgpack_object *o = find_typed(map, name,
-	    MSGPACK_OBJECT_BOOLEAN);
+	const msgpack_object *o = find_typed(map, name, MSGPACK_OBJECT_BOOLEAN);
 
 	return o != NULL ? o->via.boolean : fallback;
 }
@@ -735,7 +734,7 @@ rpc_bin(const msgpack_object *map, const char *name)
 	if (o == NULL)
 		return (struct rpc_span){ NULL, 0 };
 	return (struct rpc_span){ (const uint8_t *)o->via.bin.ptr,
-	    o->via.bin.size };
+		o->via.bin.size };
 }
 
 const msgpack_object *
@@ -772,8 +771,7 @@ entry_typed(const msgpack_object *map, const char *name, size_t i,
 const char *
 rpc_str_at(const msgpack_object *map, const char *name, size_t i)
 {
-	const msgpack_object *o = entry_typed(map, name, i,
-	    MSGPACK_OBJECT_STR);
+	const msgpack_object *o = entry_typed(map, name, i, MSGPACK_OBJECT_STR);
 
 	return o != NULL ? o->via.str.ptr : NULL;
 }

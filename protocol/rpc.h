@@ -17,15 +17,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RPC_PROTOCOL 1		/* version that hello names */
-#define RPC_MSG_MAX (1u << 20)	/* bytes of a message */
-#define RPC_DEPTH_MAX 16	/* arrays and maps inside each other */
-#define RPC_ITEMS_MAX 65536	/* values, keys included */
-#define RPC_KEYS_MAX 1024	/* keys of one map */
-#define RPC_KEYS_OPEN_MAX 4096	/* keys of a map and those around it */
+#define RPC_PROTOCOL 1 /* version that hello names */
+#define RPC_MSG_MAX (1u << 20) /* bytes of a message */
+#define RPC_DEPTH_MAX 16 /* arrays and maps inside each other */
+#define RPC_ITEMS_MAX 65536 /* values, keys included */
+#define RPC_KEYS_MAX 1024 /* keys of one map */
+#define RPC_KEYS_OPEN_MAX 4096 /* keys of a map and those around it */
 #define RPC_STR_MAX (256u << 10)
 #define RPC_LABEL_MAX 128
-#define RPC_FDS_MAX 3		/* descriptors of one request */
+#define RPC_FDS_MAX 3 /* descriptors of one request */
 
 /* ---------------------------------------------------------------- scan */
 
@@ -36,8 +36,8 @@ struct rpc_scan {
 	uint32_t items;
 	uint32_t depth;
 	struct {
-		uint32_t left;	/* values still to come */
-		bool map;	/* keys at even numbers of left */
+		uint32_t left; /* values still to come */
+		bool map; /* keys at even numbers of left */
 	} level[RPC_DEPTH_MAX];
 };
 
@@ -62,11 +62,11 @@ enum rpc_type { RPC_REQUEST, RPC_ANSWER, RPC_NOTIFY };
  */
 struct rpc_message {
 	enum rpc_type type;
-	uint32_t id;		/* request, answer */
-	const char *method;	/* request, notification; no NUL inside */
-	const msgpack_object *params;	/* request, notification: the map */
-	const msgpack_object *error;	/* answer: a map, or NULL for nil */
-	const msgpack_object *result;	/* answer: a map, or NULL for nil */
+	uint32_t id; /* request, answer */
+	const char *method; /* request, notification; no NUL inside */
+	const msgpack_object *params; /* request, notification: the map */
+	const msgpack_object *error; /* answer: a map, or NULL for nil */
+	const msgpack_object *result; /* answer: a map, or NULL for nil */
 	msgpack_unpacked tree;
 	uint8_t *bytes;
 };
@@ -83,16 +83,16 @@ void rpc_done(struct rpc_message *);
 
 enum rpc_kind {
 	RPC_BOOL,
-	RPC_UINT,	/* integer from 0; min..max */
-	RPC_NUM,	/* integer or float, not NaN or infinite, min..max */
-	RPC_STR,	/* min..max bytes, no NUL inside */
-	RPC_LABEL,	/* as STR, only A-Z a-z 0-9 . _ : @ / - */
-	RPC_BIN,	/* min..max bytes */
-	RPC_STRS,	/* array of STR of at most RPC_STR_MAX; min..max of them */
-	RPC_DICT,	/* map of STR to STR; min..max entries */
-	RPC_MAP,	/* min..max entries; the handler checks inside */
-	RPC_MAPS,	/* array of maps; min..max of them */
-	RPC_ANY,	/* anything; strings in it may hold NUL */
+	RPC_UINT, /* integer from 0; min..max */
+	RPC_NUM, /* integer or float, not NaN or infinite, min..max */
+	RPC_STR, /* min..max bytes, no NUL inside */
+	RPC_LABEL, /* as STR, only A-Z a-z 0-9 . _ : @ / - */
+	RPC_BIN, /* min..max bytes */
+	RPC_STRS, /* array of STR of at most RPC_STR_MAX; min..max of them */
+	RPC_DICT, /* map of STR to STR; min..max entries */
+	RPC_MAP, /* min..max entries; the handler checks inside */
+	RPC_MAPS, /* array of maps; min..max of them */
+	RPC_ANY, /* anything; strings in it may hold NUL */
 };
 
 struct rpc_param {
@@ -109,8 +109,8 @@ struct rpc_param {
  * with the field's cleaned name in ret_field and a static text in ret_why.
  */
 #define RPC_FIELD_MAX 64
-int rpc_check(const msgpack_object *map, const struct rpc_param *rows,
-    size_t n, char ret_field[RPC_FIELD_MAX], const char **ret_why);
+int rpc_check(const msgpack_object *map, const struct rpc_param *rows, size_t n,
+    char ret_field[RPC_FIELD_MAX], const char **ret_why);
 
 /* The value of a key, or NULL when absent or nil. `map` may be NULL. */
 const msgpack_object *rpc_find(const msgpack_object *map, const char *name);
@@ -124,8 +124,8 @@ struct rpc_span {
 	size_t len;
 };
 const char *rpc_str(const msgpack_object *map, const char *name);
-uint64_t rpc_u64(const msgpack_object *map, const char *name,
-    uint64_t fallback);
+uint64_t
+rpc_u64(const msgpack_object *map, const char *name, uint64_t fallback);
 double rpc_num(const msgpack_object *map, const char *name, double fallback);
 bool rpc_bool(const msgpack_object *map, const char *name, bool fallback);
 struct rpc_span rpc_bin(const msgpack_object *map, const char *name);
@@ -133,8 +133,8 @@ const msgpack_object *rpc_map(const msgpack_object *map, const char *name);
 /* Entries of an array or map, 0 when absent; then the i-th of each form. */
 size_t rpc_count(const msgpack_object *map, const char *name);
 const char *rpc_str_at(const msgpack_object *map, const char *name, size_t i);
-const msgpack_object *rpc_map_at(const msgpack_object *map, const char *name,
-    size_t i);
+const msgpack_object *
+rpc_map_at(const msgpack_object *map, const char *name, size_t i);
 /* Key and value of a DICT's i-th entry; false beyond the last. */
 bool rpc_pair_at(const msgpack_object *map, const char *name, size_t i,
     const char **ret_key, const char **ret_value);
@@ -152,20 +152,20 @@ struct rpc_out {
 	uint8_t *data;
 	size_t len;
 	size_t cap;
-	size_t max;	/* 0: RPC_MSG_MAX */
+	size_t max; /* 0: RPC_MSG_MAX */
 	bool err;
-	bool too_long;	/* the error is `max` */
-	bool nil_after;	/* an error is being written */
+	bool too_long; /* the error is `max` */
+	bool nil_after; /* an error is being written */
 	unsigned depth;
 	struct {
-		size_t at;	/* of the count in data */
+		size_t at; /* of the count in data */
 		uint32_t count;
 		bool map;
 	} open[RPC_DEPTH_MAX];
 };
 
 void rpc_out_init(struct rpc_out *);
-void rpc_out_done(struct rpc_out *);	/* frees; takes a zeroed one */
+void rpc_out_done(struct rpc_out *); /* frees; takes a zeroed one */
 
 /* Heads of the three messages; close with rpc_end_message(). After a request
  * or notification head the parameter map is open, after an answer head the
@@ -180,13 +180,13 @@ int rpc_end_message(struct rpc_out *);
 void rpc_put_nil(struct rpc_out *);
 void rpc_put_bool(struct rpc_out *, bool);
 void rpc_put_u64(struct rpc_out *, uint64_t);
-void rpc_put_str(struct rpc_out *, const char *);	/* NULL: nil */
+void rpc_put_str(struct rpc_out *, const char *); /* NULL: nil */
 void rpc_put_strn(struct rpc_out *, const char *, size_t len);
 void rpc_put_bin(struct rpc_out *, const void *, size_t len);
-void rpc_put_object(struct rpc_out *, const msgpack_object *);	/* a copy */
+void rpc_put_object(struct rpc_out *, const msgpack_object *); /* a copy */
 void rpc_open_map(struct rpc_out *);
 void rpc_open_array(struct rpc_out *);
-void rpc_close(struct rpc_out *);	/* the innermost open one */
+void rpc_close(struct rpc_out *); /* the innermost open one */
 void rpc_put_key(struct rpc_out *, const char *);
 
 /* A key with its value, in an open map. */
@@ -196,8 +196,8 @@ void rpc_add_str(struct rpc_out *, const char *key, const char *);
 /* Left out when the text is NULL or empty. */
 void rpc_add_text(struct rpc_out *, const char *key, const char *);
 void rpc_add_bin(struct rpc_out *, const char *key, const void *, size_t len);
-void rpc_add_map(struct rpc_out *, const char *key);	/* leaves it open */
-void rpc_add_array(struct rpc_out *, const char *key);	/* leaves it open */
+void rpc_add_map(struct rpc_out *, const char *key); /* leaves it open */
+void rpc_add_array(struct rpc_out *, const char *key); /* leaves it open */
 
 /* ---------------------------------------------------------------- the table */
 

@@ -10,7 +10,7 @@
 #include "common/size.h"
 #include "protocol/rpc.h"
 
-#define OUT_FIRST 512	/* bytes of the first allocation */
+#define OUT_FIRST 512 /* bytes of the first allocation */
 
 /* msgpack-c's packer writes through this. Errors are sticky. */
 static int
@@ -227,8 +227,7 @@ rpc_add_text(struct rpc_out *out, const char *key, const char *text)
 }
 
 void
-rpc_add_bin(struct rpc_out *out, const char *key, const void *data,
-    size_t len)
+rpc_add_bin(struct rpc_out *out, const char *key, const void *data, size_t len)
 {
 	rpc_put_key(out, key);
 	rpc_put_bin(out, data, len);

@@ -16,16 +16,16 @@
 #include "supervisor/control/methods.h"
 #include "supervisor/control/redact.h"
 
-#define TEXT_MAX 1024	/* of an error's message */
-#define REFUSALS_LOGGED 10	/* of one connection in a window */
+#define TEXT_MAX 1024 /* of an error's message */
+#define REFUSALS_LOGGED 10 /* of one connection in a window */
 #define REFUSALS_WINDOW_MS 5000
 
 /* What every method may answer (SPEC X11), and what precedes a handler. */
 #define ERROR_BIT(code) (UINT64_C(1) << (code))
 static const uint64_t common_errors = ERROR_BIT(API_UNKNOWN_METHOD) |
     ERROR_BIT(API_BAD_PARAMS) | ERROR_BIT(API_BAD_STATE) |
-    ERROR_BIT(API_TOO_LARGE) | ERROR_BIT(API_FORBIDDEN) |
-    ERROR_BIT(API_LIMIT) | ERROR_BIT(API_RESTARTING);
+    ERROR_BIT(API_TOO_LARGE) | ERROR_BIT(API_FORBIDDEN) | ERROR_BIT(API_LIMIT) |
+    ERROR_BIT(API_RESTARTING);
 
 const struct caller *
 call_caller(const struct call *call)
@@ -183,8 +183,9 @@ refusal_is_logged(struct client *c)
 static void
 add_detail(struct rpc_out *out, const struct call_detail *d)
 {
-	if (d == NULL || (d->field == NULL && d->step == NULL &&
-	    d->hint == NULL && d->file == NULL && d->error == 0))
+	if (d == NULL ||
+	    (d->field == NULL && d->step == NULL && d->hint == NULL &&
+		d->file == NULL && d->error == 0))
 		return;
 	rpc_add_map(out, "detail");
 	rpc_add_text(out, "field", d->field);
@@ -228,8 +229,8 @@ answer_error(struct call *call, enum api_error code,
 }
 
 static void
-fail(struct call *call, enum api_error code,
-    const struct call_detail *detail, const char *text)
+fail(struct call *call, enum api_error code, const struct call_detail *detail,
+    const char *text)
 {
 	uint64_t allowed = common_errors;
 
@@ -237,19 +238,20 @@ fail(struct call *call, enum api_error code,
 		allowed |= call->method->errors;
 	if (code != API_INTERNAL &&
 	    (code >= 64 || (allowed & ERROR_BIT(code)) == 0)) {
-		log_event(EV_INTERNAL, LF_STR(LK_METHOD, call->method != NULL ?
-		    call->method->name : "unknown"),
+		log_event(EV_INTERNAL,
+		    LF_STR(LK_METHOD,
+			call->method != NULL ? call->method->name : "unknown"),
 		    LF_STR(LK_CAUSE, api_error_name(code)),
-		    LF_STR(LK_REASON, "an error that the method must not "
-		    "answer"));
+		    LF_STR(LK_REASON,
+			"an error that the method must not "
+			"answer"));
 		code = API_INTERNAL;
 	}
 	if (refusal_is_logged(call->client))
-		log_event(EV_CALL_REFUSED,
-		    LF_NUM(LK_CLIENT, call->who.client),
+		log_event(EV_CALL_REFUSED, LF_NUM(LK_CLIENT, call->who.client),
 		    LF_NUM(LK_PEER_UID, call->who.uid),
-		    LF_STR(LK_METHOD, call->method != NULL ?
-		    call->method->name : "unknown"),
+		    LF_STR(LK_METHOD,
+			call->method != NULL ? call->method->name : "unknown"),
 		    LF_STR(LK_CAUSE, api_error_name(code)),
 		    LF_STR(LK_REASON, text));
 	answer_error(call, code, detail, text);
@@ -289,9 +291,9 @@ call_fail_internal(struct call *call, int error, const char *step)
 
 	log_event(EV_INTERNAL, LF_NUM(LK_ERRNO, error < 0 ? -error : error),
 	    LF_STR(LK_STEP, step));
-	fail(call, API_INTERNAL, &detail, error == -ENOMEM ?
-	    "the service has no memory left" :
-	    "the service failed, see its log");
+	fail(call, API_INTERNAL, &detail,
+	    error == -ENOMEM ? "the service has no memory left" :
+			       "the service failed, see its log");
 }
 
 /* ---------------------------------------------------------------- starting */
@@ -320,7 +322,7 @@ id_in_flight(const struct client *c, uint32_t id)
 {
 	const struct call *call;
 
-	TAILQ_FOREACH(call, &c->calls, entry)
+	TAILQ_FOREACH (call, &c->calls, entry)
 		if (call->msg.id == id)
 			return true;
 	return false;
@@ -396,12 +398,12 @@ check_call(struct client *c, struct call *call)
 		return false;
 	}
 	if (call->method->operator_only && !call->who.is_operator) {
-		call_fail(call, API_FORBIDDEN, NULL,
-		    "%s is for operators", call->method->name);
+		call_fail(call, API_FORBIDDEN, NULL, "%s is for operators",
+		    call->method->name);
 		return false;
 	}
 	if (rpc_check(call->msg.params, call->method->params,
-	    call->method->nparams, field, &why) != 0) {
+		call->method->nparams, field, &why) != 0) {
 		call_fail(call, API_BAD_PARAMS, field, "%s %s", field, why);
 		return false;
 	}

@@ -72,7 +72,7 @@ clients_each(const struct clients *all,
 {
 	const struct client *c;
 
-	TAILQ_FOREACH(c, &all->list, entry)
+	TAILQ_FOREACH (c, &all->list, entry)
 		if (c->who.client != 0 && c->state != CLIENT_DOOMED)
 			fn(arg, &c->who);
 }
@@ -182,8 +182,8 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	client_doom(c, c->state == CLIENT_DRAINING ? NULL :
-	    "no hello within the time");
+	client_doom(c,
+	    c->state == CLIENT_DRAINING ? NULL : "no hello within the time");
 }
 
 /* ---------------------------------------------------------------- writing */
@@ -363,8 +363,8 @@ handle_input(struct client *c)
 
 	while (at < c->in_len && may_read(c)) {
 		const char *why = NULL;
-		int r = rpc_scan(&c->scan, c->in + at, c->in_len - at, &len,
-		    &why);
+		int r =
+		    rpc_scan(&c->scan, c->in + at, c->in_len - at, &len, &why);
 
 		if (r < 0) {
 			client_doom(c, why);
@@ -421,8 +421,7 @@ take_fds(struct client *c, struct msghdr *msg)
 	for (cm = CMSG_FIRSTHDR(msg); cm != NULL; cm = CMSG_NXTHDR(msg, cm)) {
 		size_t n;
 
-		if (cm->cmsg_level != SOL_SOCKET ||
-		    cm->cmsg_type != SCM_RIGHTS)
+		if (cm->cmsg_level != SOL_SOCKET || cm->cmsg_type != SCM_RIGHTS)
 			continue;
 		n = (cm->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 		for (size_t i = 0; i < n; i++) {
@@ -547,10 +546,9 @@ client_new(struct clients *all, int fd)
 	c->fd = fd;
 	TAILQ_INIT(&c->calls);
 	c->conn = control_number(all->control);
-	c->readable = event_new(base, fd, EV_READ | EV_PERSIST, on_readable,
-	    c);
-	c->writable = event_new(base, fd, EV_WRITE | EV_PERSIST, on_writable,
-	    c);
+	c->readable = event_new(base, fd, EV_READ | EV_PERSIST, on_readable, c);
+	c->writable =
+	    event_new(base, fd, EV_WRITE | EV_PERSIST, on_writable, c);
 	c->timer = evtimer_new(base, on_timer, c);
 	if (c->readable == NULL || c->writable == NULL || c->timer == NULL) {
 		client_free(c);
@@ -590,7 +588,7 @@ accept_one(struct clients *all, int fd)
 	TAILQ_INSERT_TAIL(&all->list, c, entry);
 	all->n++;
 	if (peer_send(all->control->supervisor, MSG_client_ask,
-	    &(struct msg_client_ask){ .conn = c->conn }, &copy, 1) != 0)
+		&(struct msg_client_ask){ .conn = c->conn }, &copy, 1) != 0)
 		client_doom(c, NULL);
 }
 
@@ -622,8 +620,8 @@ on_acceptable(evutil_socket_t fd, short what, void *arg)
 
 	(void)what;
 	for (int i = 0; i < ACCEPT_BURST; i++) {
-		int conn = accept4(fd, NULL, NULL,
-		    SOCK_NONBLOCK | SOCK_CLOEXEC);
+		int conn =
+		    accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (conn >= 0) {
 			accept_one(all, conn);
@@ -657,7 +655,7 @@ count_uid(const struct clients *all, uid_t uid)
 	const struct client *c;
 	size_t n = 0;
 
-	TAILQ_FOREACH(c, &all->list, entry)
+	TAILQ_FOREACH (c, &all->list, entry)
 		if (c->who.client != 0 && c->who.uid == uid &&
 		    c->state != CLIENT_DOOMED)
 			n++;
@@ -669,7 +667,7 @@ find_conn(struct clients *all, uint64_t conn)
 {
 	struct client *c;
 
-	TAILQ_FOREACH(c, &all->list, entry)
+	TAILQ_FOREACH (c, &all->list, entry)
 		if (c->conn == conn)
 			return c;
 	return NULL;
@@ -768,8 +766,7 @@ clients_listen(struct clients *all, int fd)
 	all->reserve_fd = fcntl(fd, F_DUPFD_CLOEXEC, 5);
 	all->acceptable = event_new(all->control->base, fd,
 	    EV_READ | EV_PERSIST, on_acceptable, all);
-	if (all->acceptable == NULL ||
-	    event_add(all->acceptable, NULL) != 0)
+	if (all->acceptable == NULL || event_add(all->acceptable, NULL) != 0)
 		return -ENOMEM;
 	return 0;
 }

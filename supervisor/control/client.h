@@ -32,7 +32,7 @@ union msg_any;
 
 /* Who asks: the supervisor's word, from the kernel. */
 struct caller {
-	uint64_t client;	/* number, never reused */
+	uint64_t client; /* number, never reused */
 	uid_t uid;
 	bool is_operator;
 };
@@ -94,11 +94,10 @@ struct call_detail {
 	const char *hint;
 	const char *file;
 	unsigned line;
-	int error;	/* errno, hostError */
+	int error; /* errno, hostError */
 };
-void call_fail_detail(struct call *, enum api_error,
-    const struct call_detail *, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
+void call_fail_detail(struct call *, enum api_error, const struct call_detail *,
+    const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
 /* -ENOMEM and other failures of our own: internal, with errno in the log. */
 void call_fail_internal(struct call *, int error, const char *step);
@@ -132,7 +131,7 @@ size_t client_pending(const struct client *);
 struct events_reader;
 void client_set_reader(struct client *, struct events_reader *);
 struct events_reader *client_reader(const struct client *);
-struct client *call_client(struct call *);	/* NULL when gone */
+struct client *call_client(struct call *); /* NULL when gone */
 
 /* For hello: says yes once the version is agreed; false makes the connection
  * close after its answer. */

@@ -97,14 +97,16 @@ static void
 confine_files(void)
 {
 	const struct confine_path paths[] = {
-		{ ".", LANDLOCK_ACCESS_FS_READ_FILE |
-		    LANDLOCK_ACCESS_FS_READ_DIR, false, "configuration" },
+		{ ".",
+		    LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR,
+		    false, "configuration" },
 	};
 	int r;
 
 	if (fchdir(CONTROL_CONF_FD) != 0)
 		proc_fatal("descriptor %d is not the configuration's "
-		    "directory", CONTROL_CONF_FD);
+			   "directory",
+		    CONTROL_CONF_FD);
 	r = confine_landlock(paths, ARRAY_LEN(paths), false);
 	if (r != 0)
 		proc_fatal("Landlock: %s", strerror(-r));

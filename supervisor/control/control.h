@@ -26,12 +26,12 @@ struct events_source;
 struct rpc_out;
 struct sessions;
 
-#define CONTROL_CONF_FD 4	/* the configuration's directory */
+#define CONTROL_CONF_FD 4 /* the configuration's directory */
 
 /* States of the supervisor as a peer (protocol/peer.h). */
 enum control_state {
-	CONTROL_PROBING,	/* rows, restored runs; no client yet */
-	CONTROL_OPEN,		/* control_open has come */
+	CONTROL_PROBING, /* rows, restored runs; no client yet */
+	CONTROL_OPEN, /* control_open has come */
 };
 
 /* The rows as they come, then the report (SPEC A1: made once). */
@@ -40,7 +40,7 @@ struct control_probe {
 	bool available[PROBE_MECHANISMS];
 	char detail[PROBE_MECHANISMS][257];
 	bool done;
-	struct probe_report report;	/* valid when done */
+	struct probe_report report; /* valid when done */
 };
 
 struct control {
@@ -48,25 +48,25 @@ struct control {
 	struct peer *supervisor;
 	int conf_dir;
 	const char *conf_name;
-	struct conf *conf;	/* never NULL after start; replaced by reload */
+	struct conf *conf; /* never NULL after start; replaced by reload */
 	struct setting_choice setting;
 	struct utsname host;
 	struct control_probe probe;
 	struct events *events;
 	struct clients *clients;
 	struct sessions *sessions;
-	uint64_t generation;	/* of control_open; 0 before */
-	uint64_t started_ms;	/* control_clock_ms() */
+	uint64_t generation; /* of control_open; 0 before */
+	uint64_t started_ms; /* control_clock_ms() */
 	uint64_t next_number;
-	bool failed;	/* the supervisor broke the rules: exit 1 */
+	bool failed; /* the supervisor broke the rules: exit 1 */
 };
 
 /* Numbers for requests, connections and execs. Never repeated, not by a later
  * process of this host's uptime either: they start at the time since boot. */
 uint64_t control_number(struct control *);
 
-uint64_t control_clock_ms(void);	/* monotonic, for time-outs */
-uint64_t control_time_ms(void);		/* since 1970, UTC, for people */
+uint64_t control_clock_ms(void); /* monotonic, for time-outs */
+uint64_t control_time_ms(void); /* since 1970, UTC, for people */
 
 /* dispatch.c: the table of what the supervisor may send. */
 extern const struct peer_ops control_peer_ops;
@@ -113,8 +113,8 @@ size_t sessions_count(struct control *, const struct caller *who);
 struct events_source *sessions_source(struct control *,
     const struct caller *who, const char *session_id);
 /* The same by the supervisor's number of the sandbox. */
-struct events_source *sessions_source_of_sandbox(struct control *,
-    uint64_t sandbox);
+struct events_source *
+sessions_source_of_sandbox(struct control *, uint64_t sandbox);
 
 /* One map for each session into the open array: admin.sessions. has_uid,
  * session_id (or NULL) and limit narrow it. */

@@ -71,8 +71,8 @@ on_client_answer(void *ctx, struct peer *peer, const union msg_any *msg,
 }
 
 static int
-on_reload_ask(void *ctx, struct peer *peer, const union msg_any *msg,
-    int *fds, size_t nfds)
+on_reload_ask(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
+    size_t nfds)
 {
 	struct control *control = ctx;
 	struct conf_errors errors = { 0 };
@@ -89,8 +89,8 @@ on_reload_ask(void *ctx, struct peer *peer, const union msg_any *msg,
 }
 
 static int
-on_probe_row(void *ctx, struct peer *peer, const union msg_any *msg,
-    int *fds, size_t nfds)
+on_probe_row(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
+    size_t nfds)
 {
 	const struct msg_probe_row *m = &msg->probe_row;
 
@@ -102,8 +102,8 @@ on_probe_row(void *ctx, struct peer *peer, const union msg_any *msg,
 }
 
 static int
-on_probe_done(void *ctx, struct peer *peer, const union msg_any *msg,
-    int *fds, size_t nfds)
+on_probe_done(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
+    size_t nfds)
 {
 	const struct msg_probe_done *m = &msg->probe_done;
 
@@ -115,12 +115,11 @@ on_probe_done(void *ctx, struct peer *peer, const union msg_any *msg,
 }
 
 static int
-on_violation(void *ctx, struct peer *peer, const union msg_any *msg,
-    int *fds, size_t nfds)
+on_violation(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
+    size_t nfds)
 {
 	const struct msg_violation *m = &msg->violation;
-	struct events_source *src = sessions_source_of_sandbox(ctx,
-	    m->sandbox);
+	struct events_source *src = sessions_source_of_sandbox(ctx, m->sandbox);
 	const struct violation v = {
 		.action = (enum violation_action)m->action,
 		.target = m->target,

@@ -21,15 +21,15 @@
 #include "supervisor/control/control.h"
 #include "supervisor/control/violations.h"
 
-#define RING_FIRST 16	/* slots of the first allocation */
-#define RESTORED_SHIFT 20	/* events.h: first seq of a restored source */
-#define PUMP_BURST 64	/* events of one cursor before the next has its turn */
+#define RING_FIRST 16 /* slots of the first allocation */
+#define RESTORED_SHIFT 20 /* events.h: first seq of a restored source */
+#define PUMP_BURST 64 /* events of one cursor before the next has its turn */
 
 /* One event, encoded. data NULL: lost for want of memory. */
 struct record {
 	enum rpc_event_type type;
 	uint32_t len;
-	uint64_t at;	/* bytes of all events before it */
+	uint64_t at; /* bytes of all events before it */
 	uint8_t *data;
 };
 
@@ -39,7 +39,7 @@ struct cursor {
 	struct events_source *source;
 	struct subscription *subscription;
 	uint64_t next;
-	uint64_t held;	/* bytes that an ended source keeps for it */
+	uint64_t held; /* bytes that an ended source keeps for it */
 };
 TAILQ_HEAD(cursor_list, cursor);
 
@@ -48,7 +48,7 @@ struct subscription {
 	struct events_reader *reader;
 	uint64_t number;
 	uint32_t types;
-	bool all;	/* sources to come, too */
+	bool all; /* sources to come, too */
 	struct cursor_list cursors;
 };
 
@@ -58,10 +58,10 @@ struct events_reader {
 	struct client *client;
 	struct caller who;
 	struct event *pump;
-	TAILQ_HEAD(, subscription) subscriptions;
+	TAILQ_HEAD(subscription_list, subscription) subscriptions;
 	size_t nsubscriptions;
 	uint64_t last_number;
-	uint64_t held;	/* of its cursors on ended sources */
+	uint64_t held; /* of its cursors on ended sources */
 };
 
 struct events_source {
@@ -73,7 +73,7 @@ struct events_source {
 	bool closed;
 	void (*on_room)(void *arg);
 	void *arg;
-	struct event *room;	/* calls on_room from the loop */
+	struct event *room; /* calls on_room from the loop */
 	struct cursor_list cursors;
 	/* The ring: `n` records, the oldest at `head`, up to next - 1. */
 	struct record *ring;
@@ -81,17 +81,17 @@ struct events_source {
 	size_t head;
 	size_t n;
 	size_t bytes;
-	uint64_t written;	/* bytes of all events so far */
+	uint64_t written; /* bytes of all events so far */
 	uint64_t next;
-	uint64_t first_ever;	/* since before it is gone */
-	enum rpc_event_type type;	/* of the one being written */
+	uint64_t first_ever; /* since before it is gone */
+	enum rpc_event_type type; /* of the one being written */
 	struct rpc_out out;
 };
 
 struct events {
 	struct control *control;
 	TAILQ_HEAD(source_list, events_source) sources;
-	TAILQ_HEAD(, events_reader) readers;
+	TAILQ_HEAD(reader_list, events_reader) readers;
 };
 
 int
@@ -161,8 +161,8 @@ static void
 ring_add(struct events_source *src, enum rpc_event_type type, uint8_t *data,
     size_t len)
 {
-	while (src->n > 0 && (src->n == EVENTS_REPLAY ||
-	    src->bytes + len > EVENTS_REPLAY_BYTES))
+	while (src->n > 0 &&
+	    (src->n == EVENTS_REPLAY || src->bytes + len > EVENTS_REPLAY_BYTES))
 		ring_drop_oldest(src);
 	if (src->n == src->slots && !ring_grow(src)) {
 		if (src->n == 0) {
@@ -175,8 +175,8 @@ ring_add(struct events_source *src, enum rpc_event_type type, uint8_t *data,
 	src->next++;
 	src->n++;
 	src->bytes += len;
-	*record_of(src, src->next - 1) = (struct record){ type, (uint32_t)len,
-	    src->written, data };
+	*record_of(src, src->next - 1) =
+	    (struct record){ type, (uint32_t)len, src->written, data };
 	src->written += len;
 }
 
@@ -331,16 +331,16 @@ source_offer(struct events_source *src)
 	struct events_reader *reader;
 	struct subscription *sub;
 
-	TAILQ_FOREACH(reader, &src->events->readers, entry) {
+	TAILQ_FOREACH (reader, &src->events->readers, entry) {
 		if (!caller_may_see(&reader->who, src->owner))
 			continue;
-		TAILQ_FOREACH(sub, &reader->subscriptions, entry)
-			if (sub->all &&
-			    cursor_new(sub, src, src->next) == NULL)
+		TAILQ_FOREACH (sub, &reader->subscriptions, entry)
+			if (sub->all && cursor_new(sub, src, src->next) == NULL)
 				log_event(EV_INTERNAL,
 				    LF_STR(LK_SESSION, src->session),
-				    LF_STR(LK_REASON, "no memory for a "
-				    "subscription"));
+				    LF_STR(LK_REASON,
+					"no memory for a "
+					"subscription"));
 	}
 }
 
@@ -470,7 +470,7 @@ events_end(struct events_source *src)
 	ring_add(src, src->type, copy, copy != NULL ? src->out.len : 0);
 	/* a long event's buffer is not kept for short ones */
 	rpc_out_done(&src->out);
-	TAILQ_FOREACH(cur, &src->cursors, in_source)
+	TAILQ_FOREACH (cur, &src->cursors, in_source)
 		event_active(cur->subscription->reader->pump, 0, 0);
 }
 
@@ -488,7 +488,7 @@ events_backlog(const struct events_source *src, uint64_t client)
 	const struct cursor *cur;
 	size_t worst = 0;
 
-	TAILQ_FOREACH(cur, &src->cursors, in_source) {
+	TAILQ_FOREACH (cur, &src->cursors, in_source) {
 		size_t n;
 
 		if (cur->subscription->reader->who.client != client)
@@ -542,11 +542,11 @@ on_pump(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	TAILQ_FOREACH(sub, &reader->subscriptions, entry) {
+	TAILQ_FOREACH (sub, &reader->subscriptions, entry) {
 		struct cursor *cur, *next;
 
 		for (cur = TAILQ_FIRST(&sub->cursors); cur != NULL;
-		    cur = next) {
+		     cur = next) {
 			next = TAILQ_NEXT(cur, in_subscription);
 			if (pump_one(cur))
 				more = true;
@@ -626,7 +626,7 @@ subscribe_all(struct events *ev, struct subscription *sub)
 	struct events_source *src;
 
 	sub->all = true;
-	TAILQ_FOREACH(src, &ev->sources, entry)
+	TAILQ_FOREACH (src, &ev->sources, entry)
 		if (!src->closed &&
 		    caller_may_see(&sub->reader->who, src->owner) &&
 		    cursor_new(sub, src, src->next) == NULL)
@@ -670,7 +670,7 @@ events_subscribe(struct events *ev, struct client *client,
 	TAILQ_INSERT_TAIL(&reader->subscriptions, sub, entry);
 	reader->nsubscriptions++;
 	r = src == NULL ? subscribe_all(ev, sub) :
-	    subscribe_one(sub, src, since, ret_next);
+			  subscribe_one(sub, src, since, ret_next);
 	if (r != 0) {
 		subscription_free(sub);
 		return r;
@@ -689,7 +689,7 @@ events_unsubscribe(struct client *client, uint64_t number)
 
 	if (reader == NULL)
 		return -ENOENT;
-	TAILQ_FOREACH(sub, &reader->subscriptions, entry) {
+	TAILQ_FOREACH (sub, &reader->subscriptions, entry) {
 		if (sub->number != number)
 			continue;
 		subscription_free(sub);

@@ -33,9 +33,9 @@ struct violations;
 
 #define EVENTS_REPLAY 4096
 #define EVENTS_REPLAY_BYTES (4u << 20)
-#define EVENTS_QUEUE (4u << 20)	/* of ended sessions, per connection */
-#define EVENTS_CHUNK (64u << 10)	/* data in one stdout or stderr event */
-#define EVENTS_SUBSCRIPTIONS_MAX 64	/* per connection */
+#define EVENTS_QUEUE (4u << 20) /* of ended sessions, per connection */
+#define EVENTS_CHUNK (64u << 10) /* data in one stdout or stderr event */
+#define EVENTS_SUBSCRIPTIONS_MAX 64 /* per connection */
 
 int events_new(struct control *, struct events **ret);
 void events_free(struct events *);
@@ -48,9 +48,8 @@ void events_free(struct events *);
  * is called from the loop with `arg` after a reader took events, see
  * events_backlog(); not after events_source_close().
  */
-struct events_source *events_source_new(struct events *,
-    const char *session_id, uid_t owner, bool restored,
-    void (*on_room)(void *arg), void *arg);
+struct events_source *events_source_new(struct events *, const char *session_id,
+    uid_t owner, bool restored, void (*on_room)(void *arg), void *arg);
 
 /* The session is gone: no more events, no new subscription. Readers still get
  * what is in the ring; the source frees itself. NULL is fine. */
@@ -58,7 +57,7 @@ void events_source_close(struct events_source *);
 
 const char *events_source_session(const struct events_source *);
 uid_t events_source_owner(const struct events_source *);
-uint64_t events_source_next(const struct events_source *);	/* seq */
+uint64_t events_source_next(const struct events_source *); /* seq */
 
 /*
  * One event. seq, time, sessionId, execId (NULL: none) and type are written
@@ -72,12 +71,12 @@ uint64_t events_source_next(const struct events_source *);	/* seq */
  * Without memory the event is lost and said so in the log, and seq goes on:
  * readers see an overrun of it.
  */
-struct rpc_out *events_begin(struct events_source *, enum rpc_event_type,
-    const char *exec_id);
+struct rpc_out *
+events_begin(struct events_source *, enum rpc_event_type, const char *exec_id);
 void events_end(struct events_source *);
 /* Without fields of its own. */
-void events_emit(struct events_source *, enum rpc_event_type,
-    const char *exec_id);
+void
+events_emit(struct events_source *, enum rpc_event_type, const char *exec_id);
 
 /*
  * Bytes of this source that connection `client` has subscribed to and not
@@ -108,7 +107,7 @@ int events_unsubscribe(struct client *, uint64_t subscription); /* -ENOENT */
 
 /* client.c: the connection takes bytes again; it is about to be freed. */
 void events_reader_ready(struct events_reader *);
-void events_reader_free(struct events_reader *);	/* NULL is fine */
+void events_reader_free(struct events_reader *); /* NULL is fine */
 
 /* Calls fn for every open source that `who` may see. */
 void events_each(struct events *, const struct caller *who,

@@ -27,9 +27,9 @@
 #include "supervisor/control/events.h"
 
 #define FIRST_FREE_FD 5
-#define TUNNELS_SESSION 1024	/* SPEC AB; not adjustable in this version */
+#define TUNNELS_SESSION 1024 /* SPEC AB; not adjustable in this version */
 #define TUNNELS_ALL 16384
-#define CHECK_USER "nobody"	/* where the service's users do not exist */
+#define CHECK_USER "nobody" /* where the service's users do not exist */
 
 struct options {
 	const char *file;
@@ -84,7 +84,8 @@ control_number(struct control *control)
 static void
 usage(void)
 {
-	(void)fprintf(stderr, "usage: stockade-control -f name "
+	(void)fprintf(stderr,
+	    "usage: stockade-control -f name "
 	    "[-s setting -S option|environment]\n"
 	    "       stockade-control -n [-v] -f name\n");
 	exit(2);
@@ -182,8 +183,8 @@ load_configuration(struct control *control)
 			    LF_STR(LK_REASON, errors.list[i].text));
 		exit(1);
 	}
-	log_set_level((enum log_level)(LOG_LEVEL_ERR +
-	    (int)control->conf->log_level));
+	log_set_level(
+	    (enum log_level)(LOG_LEVEL_ERR + (int)control->conf->log_level));
 	log_event(EV_CONFIG_LOADED, LF_STR(LK_PATH, control->conf_name),
 	    LF_NUM(LK_COUNT, control->conf->sentences));
 }
@@ -191,13 +192,14 @@ load_configuration(struct control *control)
 static void
 choose_setting(struct control *control, const struct options *opt)
 {
-	bool by_option = opt->source != NULL &&
-	    strcmp(opt->source, "option") == 0;
+	bool by_option =
+	    opt->source != NULL && strcmp(opt->source, "option") == 0;
 	char message[256];
 	int r = setting_choose(by_option ? opt->setting : NULL,
-	    by_option ? NULL : opt->setting, control->conf->sandbox_set ?
-	    setting_name(control->conf->sandbox) : NULL, &control->setting,
-	    message, sizeof(message));
+	    by_option ? NULL : opt->setting,
+	    control->conf->sandbox_set ? setting_name(control->conf->sandbox) :
+					 NULL,
+	    &control->setting, message, sizeof(message));
 
 	if (r == 0)
 		return;
@@ -225,8 +227,8 @@ send_service(const struct control *control)
 	MSG_SET_STR(m.client_group, conf->client_group);
 	MSG_SET_STR(m.admin_group, conf->admin_group);
 	if (peer_send(control->supervisor, MSG_conf_service, &m, NULL, 0) !=
-	    0 || peer_send(control->supervisor, MSG_ready, &ready, NULL, 0) !=
-	    0)
+		0 ||
+	    peer_send(control->supervisor, MSG_ready, &ready, NULL, 0) != 0)
 		proc_fatal("cannot report to the supervisor");
 }
 

@@ -21,12 +21,14 @@
 #include "supervisor/control/violations.h"
 
 #define MEMORY_LEAST (UINT64_C(512) << 20)
-#define VIOLATION_ROWS 100	/* of admin.violations without a limit */
+#define VIOLATION_ROWS 100 /* of admin.violations without a limit */
 #define ROWS_MAX 10000
-#define UIDS_MAX 256	/* rows of admin.status */
+#define UIDS_MAX 256 /* rows of admin.status */
 
 /* ---------------------------------------------------------------- table */
 
+/* Macro tables are laid out by hand. */
+/* clang-format off */
 #define REQUIRED true
 #define OPTIONAL false
 #define METHOD_BEGIN(id, name, who, errors, doc) \
@@ -57,6 +59,7 @@ const struct method method_table[] = {
 #include "protocol/methods.def"
 #include "protocol/methods_undef.h"
 };
+/* clang-format on */
 const size_t method_rows = ARRAY_LEN(method_table);
 
 const struct method *
@@ -140,8 +143,8 @@ method_ping(struct control *control, struct call *call)
 	call_end(call);
 }
 
-static const enum backend backends_shown[] = { BACKEND_MICROVM,
-	BACKEND_NATIVE, BACKEND_NONE };
+static const enum backend backends_shown[] = { BACKEND_MICROVM, BACKEND_NATIVE,
+	BACKEND_NONE };
 
 void
 method_probe(struct control *control, struct call *call)
@@ -176,8 +179,7 @@ method_probe(struct control *control, struct call *call)
 	for (size_t i = 0; i < PROBE_MECHANISMS; i++) {
 		rpc_open_map(out);
 		rpc_add_str(out, "name", report->mechanisms[i].name);
-		rpc_add_bool(out, "available",
-		    report->mechanisms[i].available);
+		rpc_add_bool(out, "available", report->mechanisms[i].available);
 		rpc_add_str(out, "detail", report->mechanisms[i].detail);
 		rpc_close(out);
 	}
@@ -212,10 +214,9 @@ method_status(struct control *control, struct call *call)
 	rpc_add_str(out, "detail", guard->detail);
 	rpc_close(out);
 	rpc_add_str(out, "version", PACKAGE_VERSION);
-	rpc_add_u64(out, "uptimeMs", control_clock_ms() -
-	    control->started_ms);
-	rpc_add_u64(out, "sessions", sessions_count(control,
-	    call_caller(call)));
+	rpc_add_u64(out, "uptimeMs", control_clock_ms() - control->started_ms);
+	rpc_add_u64(out, "sessions",
+	    sessions_count(control, call_caller(call)));
 	call_end(call);
 }
 
@@ -277,8 +278,7 @@ method_events_subscribe(struct control *control, struct call *call)
 	if (session != NULL) {
 		src = sessions_source(control, call_caller(call), session);
 		if (src == NULL) {
-			call_fail(call, API_NOT_FOUND, NULL,
-			    "no such session");
+			call_fail(call, API_NOT_FOUND, NULL, "no such session");
 			return;
 		}
 	}
@@ -300,7 +300,7 @@ method_events_unsubscribe(struct control *control, struct call *call)
 {
 	(void)control;
 	if (events_unsubscribe(call_client(call),
-	    call_u64(call, "subscription", 0)) != 0)
+		call_u64(call, "subscription", 0)) != 0)
 		call_fail(call, API_NOT_FOUND, NULL, "no such subscription");
 	else
 		call_ok(call);
@@ -408,8 +408,8 @@ void
 method_admin_sessions(struct control *control, struct call *call)
 {
 	struct filter filter = read_filter(call, ROWS_MAX);
-	struct sessions_filter f = { filter.has_uid, filter.uid,
-		filter.session, filter.limit };
+	struct sessions_filter f = { filter.has_uid, filter.uid, filter.session,
+		filter.limit };
 	struct rpc_out *out = call_begin(call);
 
 	rpc_add_array(out, "rows");
@@ -430,8 +430,8 @@ put_violations(void *arg, struct events_source *src)
 
 	if (!filter_uid(rows->filter, events_source_owner(src)))
 		return;
-	if (rows->filter->session != NULL && strcmp(rows->filter->session,
-	    events_source_session(src)) != 0)
+	if (rows->filter->session != NULL &&
+	    strcmp(rows->filter->session, events_source_session(src)) != 0)
 		return;
 	rows->left -= violations_put_rows(events_source_violations(src),
 	    rows->filter->since_ms, rows->left, rows->out);
@@ -467,8 +467,8 @@ method_admin_reload(struct control *control, struct call *call)
 			.line = errors.list[0].line,
 		};
 
-		call_fail_detail(call, API_BAD_PARAMS, &detail,
-		    "%s:%u: %s", errors.list[0].file, errors.list[0].line,
+		call_fail_detail(call, API_BAD_PARAMS, &detail, "%s:%u: %s",
+		    errors.list[0].file, errors.list[0].line,
 		    errors.list[0].text);
 	} else if (r != 0) {
 		call_fail_internal(call, r, "reload");

@@ -33,7 +33,7 @@ struct method {
 	const char *name;
 	method_fn *fn;
 	bool operator_only;
-	uint64_t errors;	/* 1 << enum api_error */
+	uint64_t errors; /* 1 << enum api_error */
 	const struct rpc_param *params;
 	size_t nparams;
 };

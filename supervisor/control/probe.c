@@ -27,8 +27,7 @@ control_probe_row(struct control *control, unsigned row, bool available,
 	(void)log_clean(p->detail[row], sizeof(p->detail[row]), detail,
 	    strlen(detail));
 	log_event(EV_PROBE_ROW, LF_STR(LK_NAME, probe_row_name(row)),
-	    LF_NUM(LK_STATUS, available),
-	    LF_STR(LK_REASON, p->detail[row]));
+	    LF_NUM(LK_STATUS, available), LF_STR(LK_REASON, p->detail[row]));
 }
 
 static size_t
@@ -40,7 +39,7 @@ collect_rows(const struct control_probe *p,
 	for (unsigned i = 0; i < PROBE_MECHANISMS; i++)
 		if (p->seen[i])
 			rows[n++] = (struct probe_row_in){ (enum probe_row)i,
-			    p->available[i], p->detail[i] };
+				p->available[i], p->detail[i] };
 	return n;
 }
 
@@ -49,7 +48,7 @@ control_probe_done(struct control *control, unsigned tools, const char *error)
 {
 	struct probe_row_in rows[PROBE_MECHANISMS];
 	const struct probe_tool tool = { "bubblewrap",
-	    tools == (TOOL_FOUND | TOOL_NEW_ENOUGH) };
+		tools == (TOOL_FOUND | TOOL_NEW_ENOUGH) };
 	struct control_probe *p = &control->probe;
 	struct probe_input in = {
 		.system = control->host.sysname,

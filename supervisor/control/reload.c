@@ -89,7 +89,7 @@ lines_make(const struct conf *conf, struct lines *ret)
 		return -ENOMEM;
 	ret->n = 0;
 	for (char *save = NULL, *p = strtok_r(ret->text, "\n", &save);
-	    p != NULL; p = strtok_r(NULL, "\n", &save))
+	     p != NULL; p = strtok_r(NULL, "\n", &save))
 		ret->line[ret->n++] = p;
 	qsort(ret->line, ret->n, sizeof(*ret->line), compare_lines);
 	return 0;
@@ -112,8 +112,9 @@ put_difference(const struct lines *a, const struct lines *b,
 	size_t i = 0, j = 0;
 
 	while (i < a->n || j < b->n) {
-		int order = i == a->n ? 1 : j == b->n ? -1 :
-		    strcmp(a->line[i], b->line[j]);
+		int order = i == a->n ? 1 :
+		    j == b->n         ? -1 :
+					strcmp(a->line[i], b->line[j]);
 
 		if (order < 0)
 			put_change(out, '-', a->line[i++]);

@@ -20,8 +20,15 @@
 
 #define BUCKETS 128
 
-enum text { TEXT_TARGET, TEXT_RULE, TEXT_REASON, TEXT_REMEDY, TEXT_RAW,
-	TEXT_EXE, TEXTS };
+enum text {
+	TEXT_TARGET,
+	TEXT_RULE,
+	TEXT_REASON,
+	TEXT_REMEDY,
+	TEXT_RAW,
+	TEXT_EXE,
+	TEXTS
+};
 static const char *const text_keys[TEXTS] = { "target", "rule", "reason",
 	"remedy", "raw", "exe" };
 
@@ -36,10 +43,10 @@ struct record {
 	unsigned port;
 	uint32_t hash;
 	uint64_t pid;
-	uint64_t time_ms;	/* since 1970 */
-	uint64_t until_ms;	/* control_clock_ms() */
+	uint64_t time_ms; /* since 1970 */
+	uint64_t until_ms; /* control_clock_ms() */
 	uint64_t count;
-	uint64_t sent;		/* of count, in events */
+	uint64_t sent; /* of count, in events */
 	const char *text[TEXTS];
 	char bytes[];
 };
@@ -47,11 +54,11 @@ struct record {
 struct violations {
 	struct events_source *source;
 	struct event *timer;
-	TAILQ_HEAD(, record) kept;
+	TAILQ_HEAD(kept_list, record) kept;
 	size_t nkept;
-	TAILQ_HEAD(, record) open;	/* the soonest to end first */
+	TAILQ_HEAD(open_list, record) open; /* the soonest to end first */
 	size_t nopen;
-	LIST_HEAD(, record) buckets[BUCKETS];
+	LIST_HEAD(bucket_list, record) buckets[BUCKETS];
 };
 
 static void on_timer(evutil_socket_t fd, short what, void *arg);
@@ -115,16 +122,16 @@ hash_of(enum violation_action action, unsigned port, const char *target)
 static struct record *
 record_new(const struct violation *in)
 {
-	const char *const given[TEXTS] = { in->target != NULL ? in->target :
-	    "", in->rule, in->reason, in->remedy, in->raw, in->exe };
+	const char *const given[TEXTS] = { in->target != NULL ? in->target : "",
+		in->rule, in->reason, in->remedy, in->raw, in->exe };
 	char clean[TEXTS][VIOLATIONS_TEXT_MAX + 1];
 	size_t len[TEXTS], size = sizeof(struct record);
 	struct record *r;
 	char *p;
 
 	for (int i = 0; i < TEXTS; i++) {
-		len[i] = given[i] == NULL ? 0 : clean_text(clean[i],
-		    given[i]) + 1;
+		len[i] =
+		    given[i] == NULL ? 0 : clean_text(clean[i], given[i]) + 1;
 		size += len[i];
 	}
 	r = calloc(1, size);
@@ -177,7 +184,7 @@ static void
 send_record(struct violations *v, struct record *r)
 {
 	const struct violation shown = { .action = r->action,
-	    .target = r->text[TEXT_TARGET] };
+		.target = r->text[TEXT_TARGET] };
 	char summary[VIOLATIONS_TEXT_MAX + 64];
 	uint64_t count = r->count - r->sent;
 	struct rpc_out *out;
@@ -187,12 +194,12 @@ send_record(struct violations *v, struct record *r)
 	    LF_STR(LK_SESSION, events_source_session(v->source)),
 	    LF_NUM(LK_RUN_UID, events_source_owner(v->source)),
 	    LF_STR(LK_ACTION, violation_name(r->action)),
-	    LF_STR(LK_TARGET, r->text[TEXT_TARGET]),
-	    LF_NUM(LK_PORT, r->port),
-	    LF_STR(LK_RULE, r->text[TEXT_RULE] != NULL ? r->text[TEXT_RULE] :
-	    ""),
-	    LF_STR(LK_REASON, r->text[TEXT_REASON] != NULL ?
-	    r->text[TEXT_REASON] : ""), LF_NUM(LK_COUNT, count));
+	    LF_STR(LK_TARGET, r->text[TEXT_TARGET]), LF_NUM(LK_PORT, r->port),
+	    LF_STR(LK_RULE,
+		r->text[TEXT_RULE] != NULL ? r->text[TEXT_RULE] : ""),
+	    LF_STR(LK_REASON,
+		r->text[TEXT_REASON] != NULL ? r->text[TEXT_REASON] : ""),
+	    LF_NUM(LK_COUNT, count));
 	out = events_begin(v->source, RPC_EVENT_VIOLATION, NULL);
 	put_fields(out, r, count);
 	rpc_add_str(out, "summary", summary);
@@ -263,7 +270,7 @@ find_open(struct violations *v, const struct record *like)
 {
 	struct record *r;
 
-	LIST_FOREACH(r, &v->buckets[like->hash % BUCKETS], bucket)
+	LIST_FOREACH (r, &v->buckets[like->hash % BUCKETS], bucket)
 		if (r->hash == like->hash && r->action == like->action &&
 		    r->port == like->port &&
 		    strcmp(r->text[TEXT_TARGET], like->text[TEXT_TARGET]) == 0)
@@ -311,8 +318,7 @@ violations_record(struct violations *v, const struct violation *in)
 	end_due(v, now);
 	same = find_open(v, r);
 	if (same != NULL) {
-		if (__builtin_add_overflow(same->count, r->count,
-		    &same->count))
+		if (__builtin_add_overflow(same->count, r->count, &same->count))
 			same->count = UINT64_MAX;
 		free(r);
 		return;
@@ -331,22 +337,21 @@ violations_total(const struct violations *v)
 }
 
 size_t
-violations_put_rows(const struct violations *v, uint64_t since_ms,
-    size_t limit, struct rpc_out *out)
+violations_put_rows(const struct violations *v, uint64_t since_ms, size_t limit,
+    struct rpc_out *out)
 {
 	const struct record *r;
 	size_t want = 0, n = 0;
 
-	TAILQ_FOREACH(r, &v->kept, kept)
+	TAILQ_FOREACH (r, &v->kept, kept)
 		if (r->time_ms > since_ms)
 			want++;
-	TAILQ_FOREACH(r, &v->kept, kept) {
+	TAILQ_FOREACH (r, &v->kept, kept) {
 		if (r->time_ms <= since_ms || want-- > limit)
 			continue;
 		rpc_open_map(out);
 		rpc_add_u64(out, "time", r->time_ms);
-		rpc_add_str(out, "sessionId",
-		    events_source_session(v->source));
+		rpc_add_str(out, "sessionId", events_source_session(v->source));
 		rpc_add_u64(out, "uid", events_source_owner(v->source));
 		put_fields(out, r, r->count);
 		rpc_close(out);

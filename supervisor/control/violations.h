@@ -21,26 +21,25 @@ struct rpc_out;
 struct violations;
 
 #define VIOLATIONS_MERGE_MS 5000
-#define VIOLATIONS_MERGE_MAX 512	/* open at once, per session */
-#define VIOLATIONS_KEPT 1000		/* per session, the newest */
-#define VIOLATIONS_TEXT_MAX 4096	/* bytes of a text, cleaned */
+#define VIOLATIONS_MERGE_MAX 512 /* open at once, per session */
+#define VIOLATIONS_KEPT 1000 /* per session, the newest */
+#define VIOLATIONS_TEXT_MAX 4096 /* bytes of a text, cleaned */
 
 /* Texts may be NULL. */
 struct violation {
 	enum violation_action action;
 	const char *target;
-	unsigned port;		/* 0: none */
+	unsigned port; /* 0: none */
 	const char *rule;
-	const char *reason;	/* a code */
+	const char *reason; /* a code */
 	const char *remedy;
 	const char *raw;
 	const char *exe;
-	uint64_t pid;		/* inside; 0: unknown */
-	uint64_t count;		/* 0 counts as 1 */
+	uint64_t pid; /* inside; 0: unknown */
+	uint64_t count; /* 0 counts as 1 */
 };
 
-struct violations *violations_new(struct event_base *,
-    struct events_source *);
+struct violations *violations_new(struct event_base *, struct events_source *);
 void violations_free(struct violations *);
 
 /* Records one; event `violation` and log event VIOLATION follow. */

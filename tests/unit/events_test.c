@@ -80,7 +80,7 @@ client_reader(const struct client *c)
 
 static struct control control;
 static struct events *events;
-static struct client clients[3];	/* of uid 1, of uid 2, operator */
+static struct client clients[3]; /* of uid 1, of uid 2, operator */
 static unsigned rooms;
 
 static void
@@ -131,8 +131,9 @@ take(struct client *c, struct rpc_message *ret)
 
 	if (c->at == c->len)
 		return false;
-	assert_int_equal(rpc_scan(&scan, c->bytes + c->at, c->len - c->at,
-	    &len, NULL), 1);
+	assert_int_equal(rpc_scan(&scan, c->bytes + c->at, c->len - c->at, &len,
+			     NULL),
+	    1);
 	assert_int_equal(rpc_unpack(c->bytes + c->at, len, ret), 0);
 	c->at += len;
 	return true;
@@ -167,8 +168,8 @@ take_seq(struct client *c, int *ret_type)
 static struct events_source *
 source_new(const char *id, uid_t owner)
 {
-	struct events_source *src = events_source_new(events, id, owner,
-	    false, on_room, NULL);
+	struct events_source *src =
+	    events_source_new(events, id, owner, false, on_room, NULL);
 
 	assert_non_null(src);
 	return src;
@@ -272,8 +273,8 @@ what_is_no_longer_kept_is_gone(void **state)
 static void
 a_restored_stream_answers_gone(void **state)
 {
-	struct events_source *src = events_source_new(events, "s", 1, true,
-	    NULL, NULL);
+	struct events_source *src =
+	    events_source_new(events, "s", 1, true, NULL, NULL);
 	uint64_t next;
 
 	(void)state;
@@ -299,8 +300,8 @@ a_client_that_takes_nothing_gets_one_overrun(void **state)
 		turn();
 	}
 	/* what was copied is bounded, whatever was emitted */
-	assert_true(client_pending(&clients[0]) <
-	    CLIENT_OUT_HIGH + 2 * EVENTS_CHUNK);
+	assert_true(
+	    client_pending(&clients[0]) < CLIENT_OUT_HIGH + 2 * EVENTS_CHUNK);
 	for (;;) {
 		if (!take(&clients[0], &m)) {
 			drain(&clients[0]);
@@ -373,7 +374,8 @@ only_the_types_asked_for_are_sent(void **state)
 
 	(void)state;
 	assert_int_equal(subscribe(&clients[0], src, 1u << RPC_EVENT_EXIT, 0,
-	    NULL), 0);
+			     NULL),
+	    0);
 	emit_data(src, 5);
 	events_emit(src, RPC_EVENT_EXIT, "e1");
 	turn();

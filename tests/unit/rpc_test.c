@@ -16,7 +16,10 @@ struct bytes {
 	const char *data;
 	size_t len;
 };
-#define B(text) { (text), sizeof(text) - 1 }
+#define B(text) \
+	{ \
+		(text), sizeof(text) - 1 \
+	}
 
 static int
 scan(const void *data, size_t len, size_t *ret_len)
@@ -30,22 +33,33 @@ static void
 hostile_values_are_refused(void **state)
 {
 	static const struct bytes rows[] = {
-		B("\xc1"),
-		B("\xd4\x01\x00"),	/* fixext 1 */
-		B("\xc7\x00\x01"),	/* ext 8 */
-		B("\xc9\x00\x00\x00\x01\x01x"),
-		B("\xd8\x01"),
-		B("\xdd\x07\xff\xff\xff"),	/* claims 134 million */
+		B("\xc1"), B("\xd4\x01\x00"), /* fixext 1 */
+		B("\xc7\x00\x01"), /* ext 8 */
+		B("\xc9\x00\x00\x00\x01\x01x"), B("\xd8\x01"),
+		B("\xdd\x07\xff\xff\xff"), /* claims 134 million */
 		B("\xdf\x07\xff\xff\xff"),
-		B("\xdb\x7f\xff\xff\xff"),	/* 2 GiB string */
-		B("\xc6\x00\x20\x00\x00"),	/* 2 MiB binary */
-		B("\x81\x01\x02"),	/* key is no string */
+		B("\xdb\x7f\xff\xff\xff"), /* 2 GiB string */
+		B("\xc6\x00\x20\x00\x00"), /* 2 MiB binary */
+		B("\x81\x01\x02"), /* key is no string */
 		B("\x81\xc0\x02"),
-		B("\x82\xa1" "a" "\x01\xa1" "a" "\x02"),	/* twice */
-		B("\x82\xa1" "a" "\x01\xd9\x01" "a" "\x02"),	/* other form */
-		B("\x91\x82\xa1" "a" "\x81\xa1" "b\x01\xa1" "a" "\x02"),
+		B("\x82\xa1"
+		  "a"
+		  "\x01\xa1"
+		  "a"
+		  "\x02"), /* twice */
+		B("\x82\xa1"
+		  "a"
+		  "\x01\xd9\x01"
+		  "a"
+		  "\x02"), /* other form */
+		B("\x91\x82\xa1"
+		  "a"
+		  "\x81\xa1"
+		  "b\x01\xa1"
+		  "a"
+		  "\x02"),
 		B("\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91"
-		    "\x91\x91\x91"),	/* 17 deep */
+		  "\x91\x91\x91"), /* 17 deep */
 	};
 	size_t len;
 
@@ -65,9 +79,13 @@ whole_values_are_passed(void **state)
 		B("\x90"),
 		B("\x80"),
 		B("\x94\x00\x01\xa4ping\x91\x80"),
-		B("\x82\xa1" "a\x81\xa1" "a\x01\xa1" "b\x81\xa1" "a\x02"),
+		B("\x82\xa1"
+		  "a\x81\xa1"
+		  "a\x01\xa1"
+		  "b\x81\xa1"
+		  "a\x02"),
 		B("\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91"
-		    "\x91\x90"),	/* 16 deep */
+		  "\x91\x90"), /* 16 deep */
 		B("\xcb\x00\x00\x00\x00\x00\x00\x00\x00"),
 		B("\xc4\x03\x00\xff\x00"),
 	};
@@ -86,8 +104,9 @@ whole_values_are_passed(void **state)
 static void
 bytes_that_come_one_by_one_are_scanned_once(void **state)
 {
-	static const uint8_t data[] = "\x94\x00\x01\xa4ping\x91\x81\xa1" "a"
-	    "\x93\x01\x02\xa3xyz";
+	static const uint8_t data[] = "\x94\x00\x01\xa4ping\x91\x81\xa1"
+				      "a"
+				      "\x93\x01\x02\xa3xyz";
 	struct rpc_scan s = { 0 };
 	size_t len = 0, before = 0;
 
@@ -167,7 +186,7 @@ a_message_is_at_most_one_mebibyte(void **state)
 	p[1] = 0;
 	p[2] = 0x0f;
 	p[3] = 0xff;
-	p[4] = 0xfb;	/* 0xffffb + 5 = 2^20 */
+	p[4] = 0xfb; /* 0xffffb + 5 = 2^20 */
 	assert_int_equal(scan(p, RPC_MSG_MAX, &len), 1);
 	assert_int_equal(len, RPC_MSG_MAX);
 	p[4] = 0xfc;
@@ -179,7 +198,11 @@ a_message_is_at_most_one_mebibyte(void **state)
 static void
 the_unpacker_alone_passes_a_double_key(void **state)
 {
-	static const char data[] = "\x82\xa1" "a" "\x01\xa1" "a" "\x02";
+	static const char data[] = "\x82\xa1"
+				   "a"
+				   "\x01\xa1"
+				   "a"
+				   "\x02";
 	msgpack_unpacked u;
 	size_t off = 0;
 
@@ -194,41 +217,50 @@ static void
 only_three_forms_are_messages(void **state)
 {
 	static const struct bytes bad[] = {
-		B("\xc0"), B("\x90"), B("\x91\x00"), B("\x80"),
+		B("\xc0"),
+		B("\x90"),
+		B("\x91\x00"),
+		B("\x80"),
 		B("\x94\x03\x01\xa4ping\x91\x80"),
-		B("\x94\x00\xff\xa4ping\x91\x80"),	/* negative id */
+		B("\x94\x00\xff\xa4ping\x91\x80"), /* negative id */
 		B("\x94\x00\xcf\x00\x00\x00\x01\x00\x00\x00\x00\xa4ping\x91"
-		    "\x80"),	/* 33-bit id */
-		B("\x94\x00\x01\x01\x91\x80"),	/* method is a number */
+		  "\x80"), /* 33-bit id */
+		B("\x94\x00\x01\x01\x91\x80"), /* method is a number */
 		B("\x94\x00\x01\xa4pi\x00g\x91\x80"),
-		B("\x94\x00\x01\xa4ping\x90"),	/* no map */
+		B("\x94\x00\x01\xa4ping\x90"), /* no map */
 		B("\x94\x00\x01\xa4ping\x92\x80\x80"),
 		B("\x94\x00\x01\xa4ping\x91\x90"),
 		B("\x94\x00\x01\xa4ping\x80"),
 		B("\x93\x00\x01\xa4ping"),
 		B("\x94\x01\x01\xc0\xc0"),
 		B("\x94\x01\x01\x80\x80"),
-		B("\x93\x02\xa1" "e\xc0"),
+		B("\x93\x02\xa1"
+		  "e\xc0"),
 	};
 	struct rpc_message msg;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
 		assert_int_equal(rpc_unpack((const uint8_t *)bad[i].data,
-		    bad[i].len, &msg), -EPROTO);
+				     bad[i].len, &msg),
+		    -EPROTO);
 }
 
 static void
 strings_are_terminated(void **state)
 {
-	static const char data[] = "\x94\x00\x07\xa3get\x91\x83\xa1" "a\xa2xy"
-	    "\xa1" "b\x92\xa1p\xa1q\xa1" "c\x81\xa1k\xa1v";
+	static const char data[] = "\x94\x00\x07\xa3get\x91\x83\xa1"
+				   "a\xa2xy"
+				   "\xa1"
+				   "b\x92\xa1p\xa1q\xa1"
+				   "c\x81\xa1k\xa1v";
 	struct rpc_message m;
 	const char *key, *value;
 
 	(void)state;
 	assert_int_equal(rpc_unpack((const uint8_t *)data, sizeof(data) - 1,
-	    &m), 0);
+			     &m),
+	    0);
 	assert_int_equal(m.type, RPC_REQUEST);
 	assert_int_equal(m.id, 7);
 	assert_string_equal(m.method, "get");
@@ -287,14 +319,15 @@ parameters_are_checked_by_their_rows(void **state)
 {
 	static const struct {
 		struct bytes map;
-		const char *field;	/* NULL: it is fine */
+		const char *field; /* NULL: it is fine */
 	} rows[] = {
-		{ B("\x81" L), NULL },
-		{ B("\x80"), "label" },
+		{ B("\x81" L), NULL }, { B("\x80"), "label" },
 		{ B("\x81\xa5label\xc0"), "label" },
 		{ B("\x81\xa5label\xa0"), "label" },
 		{ B("\x81\xa5label\xa1 "), "label" },
-		{ B("\x81\xa5label\xa2" "a\x00"), "label" },
+		{ B("\x81\xa5label\xa2"
+		    "a\x00"),
+		    "label" },
 		{ B("\x81\xa5label\xc4\x01x"), "label" },
 		{ B("\x82" L "\xa4more\x01"), "more" },
 		{ B("\x82" L "\xa4more\xc0"), "more" },
@@ -305,33 +338,56 @@ parameters_are_checked_by_their_rows(void **state)
 		{ B("\x82" L "\xa1n\x0b"), "n" },
 		{ B("\x82" L "\xa1n\xff"), "n" },
 		{ B("\x82" L "\xa1n\xca\x3f\x80\x00\x00"), "n" },
-		{ B("\x82" L "\xa4" "flag\xc2"), NULL },
-		{ B("\x82" L "\xa4" "flag\x01"), "flag" },
-		{ B("\x82" L "\xa4text\xa4" "abcd"), NULL },
-		{ B("\x82" L "\xa4text\xa5" "abcde"), "text" },
-		{ B("\x82" L "\xa4text\xa3" "a\x00" "b"), "text" },
+		{ B("\x82" L "\xa4"
+		    "flag\xc2"),
+		    NULL },
+		{ B("\x82" L "\xa4"
+		    "flag\x01"),
+		    "flag" },
+		{ B("\x82" L "\xa4text\xa4"
+		    "abcd"),
+		    NULL },
+		{ B("\x82" L "\xa4text\xa5"
+		    "abcde"),
+		    "text" },
+		{ B("\x82" L "\xa4text\xa3"
+		    "a\x00"
+		    "b"),
+		    "text" },
 		{ B("\x82" L "\xa4list\x91\xa0"), NULL },
 		{ B("\x82" L "\xa4list\x90"), "list" },
 		{ B("\x82" L "\xa4list\x91\x01"), "list" },
 		{ B("\x82" L "\xa4list\x91\xa1\x00"), "list" },
 		{ B("\x82" L "\xa4list\x93\xa0\xa0\xa0"), "list" },
-		{ B("\x82" L "\xa4" "dict\x81\xa1k\xa1v"), NULL },
-		{ B("\x82" L "\xa4" "dict\x81\xa1k\x01"), "dict" },
-		{ B("\x82" L "\xa4" "dict\x81\xa1\x00\xa1v"), "dict" },
-		{ B("\x82" L "\xa3" "bin\xc4\x02\x00\x00"), NULL },
-		{ B("\x82" L "\xa3" "bin\xa2xx"), "bin" },
-		{ B("\x82" L "\xa3" "bin\xc4\x05xxxxx"), "bin" },
+		{ B("\x82" L "\xa4"
+		    "dict\x81\xa1k\xa1v"),
+		    NULL },
+		{ B("\x82" L "\xa4"
+		    "dict\x81\xa1k\x01"),
+		    "dict" },
+		{ B("\x82" L "\xa4"
+		    "dict\x81\xa1\x00\xa1v"),
+		    "dict" },
+		{ B("\x82" L "\xa3"
+		    "bin\xc4\x02\x00\x00"),
+		    NULL },
+		{ B("\x82" L "\xa3"
+		    "bin\xa2xx"),
+		    "bin" },
+		{ B("\x82" L "\xa3"
+		    "bin\xc4\x05xxxxx"),
+		    "bin" },
 		{ B("\x82" L "\xa3map\x81\xa1k\x01"), NULL },
 		{ B("\x82" L "\xa3map\x90"), "map" },
 		{ B("\x82" L "\xa4maps\x92\x80\x80"), NULL },
 		{ B("\x82" L "\xa4maps\x91\x01"), "maps" },
 		{ B("\x82" L "\xa3num\xcb\x3f\xf8\x00\x00\x00\x00\x00\x00"),
-		    NULL },	/* 1.5 */
+		    NULL }, /* 1.5 */
 		{ B("\x82" L "\xa3num\x02"), NULL },
 		{ B("\x82" L "\xa3num\xcb\x7f\xf8\x00\x00\x00\x00\x00\x00"),
-		    "num" },	/* NaN */
+		    "num" }, /* NaN */
 		{ B("\x82" L "\xa3num\xcb\x7f\xf0\x00\x00\x00\x00\x00\x00"),
-		    "num" },	/* infinite */
+		    "num" }, /* infinite */
 	};
 
 	(void)state;

@@ -108,7 +108,9 @@ static void
 record(struct violations *v, const char *target)
 {
 	const struct violation in = { .action = VIOLATION_NETWORK,
-	    .target = target, .port = 443, .reason = "host_not_allowed" };
+		.target = target,
+		.port = 443,
+		.reason = "host_not_allowed" };
 
 	violations_record(v, &in);
 }
@@ -151,8 +153,9 @@ a_flush_tells_what_was_held_back(void **state)
 static void
 different_ports_are_different(void **state)
 {
-	struct violation in = { .action = VIOLATION_NETWORK, .target = "a",
-	    .port = 80 };
+	struct violation in = { .action = VIOLATION_NETWORK,
+		.target = "a",
+		.port = 80 };
 
 	violations_record(*state, &in);
 	in.port = 81;
@@ -201,8 +204,8 @@ the_newest_thousand_are_kept(void **state)
 	assert_int_equal(rpc_unpack(out.data, out.len, &m), 0);
 	assert_int_equal(rpc_count(m.result, "rows"), 3);
 	(void)snprintf(name, sizeof(name), "host%d", VIOLATIONS_KEPT + 4);
-	assert_string_equal(rpc_str(rpc_map_at(m.result, "rows", 2),
-	    "target"), name);
+	assert_string_equal(rpc_str(rpc_map_at(m.result, "rows", 2), "target"),
+	    name);
 	rpc_done(&m);
 	rpc_out_done(&out);
 }
@@ -212,15 +215,15 @@ texts_are_cleaned_redacted_and_cut(void **state)
 {
 	static char longer[3 * VIOLATIONS_TEXT_MAX];
 	struct violation in = { .action = VIOLATION_FILE_CREATE,
-	    .target = "/w/\x1b[2J\nx", .raw = longer,
-	    .rule = "ghp_0123456789abcdefghijABCDEFGHIJ012345" };
+		.target = "/w/\x1b[2J\nx",
+		.raw = longer,
+		.rule = "ghp_0123456789abcdefghijABCDEFGHIJ012345" };
 	struct rpc_message m;
 
 	memset(longer, 'x', sizeof(longer) - 1);
 	violations_record(*state, &in);
 	last_event(&m);
-	assert_string_equal(rpc_str(m.params, "target"),
-	    "/w/\\x1b[2J\\x0ax");
+	assert_string_equal(rpc_str(m.params, "target"), "/w/\\x1b[2J\\x0ax");
 	assert_string_equal(rpc_str(m.params, "rule"), "[redacted]");
 	assert_true(strlen(rpc_str(m.params, "raw")) <= VIOLATIONS_TEXT_MAX);
 	assert_string_equal(rpc_str(m.params, "summary"),
@@ -232,8 +235,9 @@ texts_are_cleaned_redacted_and_cut(void **state)
 static void
 a_count_does_not_wrap(void **state)
 {
-	struct violation in = { .action = VIOLATION_DNS, .target = "a",
-	    .count = UINT64_MAX };
+	struct violation in = { .action = VIOLATION_DNS,
+		.target = "a",
+		.count = UINT64_MAX };
 
 	violations_record(*state, &in);
 	violations_record(*state, &in);
