@@ -81,7 +81,7 @@ sessions_new(struct control *control, struct sessions **ret)
 	if (all->memory_default < MEMORY_LEAST)
 		all->memory_default = MEMORY_LEAST;
 	etc_host_read(&all->host);
-	users_read(&all->users, control->conf->run_user);
+	users_read(&all->users, NULL);
 	*ret = all;
 	return 0;
 }
