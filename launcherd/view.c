@@ -554,11 +554,6 @@ view_open(int runtime_fd, struct view **ret)
 	error = open_dirs(view, runtime_fd);
 	if (error == 0)
 		error = make_fixed(view);
-	if (error == 0) {
-		view->tree = tree_make(view);
-		if (view->tree == NULL)
-			error = -EIO;
-	}
 	if (error < 0) {
 		view_close(view);
 		return error;

@@ -47,7 +47,8 @@ void view_changed(struct view *);
 int view_empty_fd(const struct view *);
 int view_denied_fd(const struct view *);
 
-/* The current copy, made anew if the host's changed. Take and give back; the
+/* The current copy, made at the first call (the probe's, at start) and anew if
+ * the host's changed. Take and give back; the
  * last one that gives back an old copy removes it. NULL: it could not be
  * made. */
 struct view_tree *view_tree_get(struct view *);
