@@ -119,6 +119,26 @@ read_options(int argc, char **argv, struct options *ret)
 		usage();
 }
 
+/* The setting of option or environment, configuration, default (SPEC A12);
+ * ends the process when its value is none. */
+static struct setting_choice
+choose_setting(const struct conf *conf, const struct options *opt)
+{
+	bool by_option =
+	    opt->source != NULL && strcmp(opt->source, "option") == 0;
+	struct setting_choice choice;
+	char message[256];
+	int r = setting_choose(by_option ? opt->setting : NULL,
+	    by_option ? NULL : opt->setting,
+	    conf->sandbox_set ? setting_name(conf->sandbox) : NULL, &choice,
+	    message, sizeof(message));
+
+	if (r == 0)
+		return choice;
+	(void)fprintf(stderr, "stockade-control: %s\n", message);
+	exit(r);
+}
+
 /* ---------------------------------------------------------------- checking */
 
 /* The grammar never runs as root. Somebody who is not root stays himself. */
@@ -150,6 +170,7 @@ check_configuration(const struct options *opt)
 	conf_errors_done(&errors);
 	if (r != 0)
 		return 1;
+	(void)choose_setting(conf, opt);
 	if (opt->show)
 		r = conf_print(conf, stdout);
 	else
@@ -187,24 +208,6 @@ load_configuration(struct control *control)
 	    (enum log_level)(LOG_LEVEL_ERR + (int)control->conf->log_level));
 	log_event(EV_CONFIG_LOADED, LF_STR(LK_PATH, control->conf_name),
 	    LF_NUM(LK_COUNT, control->conf->sentences));
-}
-
-static void
-choose_setting(struct control *control, const struct options *opt)
-{
-	bool by_option =
-	    opt->source != NULL && strcmp(opt->source, "option") == 0;
-	char message[256];
-	int r = setting_choose(by_option ? opt->setting : NULL,
-	    by_option ? NULL : opt->setting,
-	    control->conf->sandbox_set ? setting_name(control->conf->sandbox) :
-					 NULL,
-	    &control->setting, message, sizeof(message));
-
-	if (r == 0)
-		return;
-	(void)fprintf(stderr, "stockade-control: %s\n", message);
-	exit(r);
 }
 
 static void
@@ -284,7 +287,7 @@ serve(const struct options *opt)
 	control_confine(&user, parent);
 	control.started_ms = control_clock_ms();
 	load_configuration(&control);
-	choose_setting(&control, opt);
+	control.setting = choose_setting(control.conf, opt);
 	open_channel(&control);
 	send_service(&control);
 	if (event_base_dispatch(control.base) < 0)
