@@ -58,12 +58,19 @@ launch_free(struct launch *l)
 static void
 refuse(struct launch *l, const struct spec_fault *fault)
 {
+	struct spec_fault shown;
+
 	log_event(EV_LAUNCH_REFUSED, LF_STR(LK_SESSION, l->spec == NULL ? "" :
 	    l->spec->session_id), LF_NUM(LK_CLIENT, l->client),
 	    LF_NUM(LK_PEER_UID, l->owner),
 	    LF_STR(LK_CAUSE, api_error_name(fault->code)),
 	    LF_STR(LK_REASON, fault->text));
-	session_answer_fault(l->call, fault, NULL);
+	shown = *fault;
+	/* explain answers fewer codes (SPEC X11); the text says what it is */
+	if (l->explain && (fault->code == API_UNAVAILABLE ||
+	    fault->code == API_UNCONFINED || fault->code == API_HOST_ERROR))
+		shown.code = API_UNSUPPORTED;
+	session_answer_fault(l->call, &shown, NULL);
 	l->call = NULL;
 	launch_free(l);
 }
