@@ -702,11 +702,8 @@ clients_identified(struct clients *all, uint64_t conn, uint64_t client,
 	c->over_limit = before >= conf->limits[LIMIT_CONNECTIONS_UID];
 	(void)event_add(c->timer, &limit);
 	(void)event_add(c->readable, NULL);
-	if (!c->over_limit) {
-		log_event(EV_CLIENT_ACCEPTED, LF_NUM(LK_CLIENT, client),
-		    LF_NUM(LK_PEER_UID, uid));
+	if (!c->over_limit)
 		return 0;
-	}
 	/*
 	 * One too many of this uid. A hello that has come already is answered
 	 * `limit`; nobody waits for one, or a uid could fill every place.

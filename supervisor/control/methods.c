@@ -125,6 +125,9 @@ method_hello(struct control *control, struct call *call)
 		return;
 	}
 	client_welcome(client, true);
+	log_event(EV_CLIENT_ACCEPTED, LF_NUM(LK_CLIENT, who->client),
+	    LF_NUM(LK_PEER_UID, who->uid),
+	    LF_STR(LK_NAME, call_str(call, "client")));
 	out = call_begin(call);
 	rpc_add_str(out, "server", "stockade");
 	rpc_add_str(out, "version", PACKAGE_VERSION);
