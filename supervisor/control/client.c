@@ -595,31 +595,47 @@ accept_one(struct clients *all, int fd)
 /*
  * No descriptor is left: the reserve makes room to accept the connection and
  * close it, since it would else wake the loop for ever. The reserve is a
- * duplicate, because there is no file to open in an empty root.
+ * duplicate, because there is no file to open in an empty root. False when
+ * there was no reserve either.
  */
-static void
+static bool
 refuse_one(struct clients *all)
 {
+	bool had = all->reserve_fd >= 0;
 	int fd;
 
-	if (all->reserve_fd < 0)
-		return;
-	(void)close(all->reserve_fd);
-	fd = accept4(all->listen_fd, NULL, NULL, SOCK_CLOEXEC);
-	if (fd >= 0)
-		(void)close(fd);
+	if (had) {
+		(void)close(all->reserve_fd);
+		/* cppcheck-suppress nullPointer; accept4(2) permits it */
+		fd = accept4(all->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+		if (fd >= 0)
+			(void)close(fd);
+		log_event(EV_CLIENT_REFUSED,
+		    LF_STR(LK_REASON, "no descriptor left"));
+	}
 	all->reserve_fd = fcntl(all->listen_fd, F_DUPFD_CLOEXEC, 5);
-	log_event(EV_CLIENT_REFUSED, LF_STR(LK_REASON, "no descriptor left"));
+	return had;
+}
+
+/* The system has no memory or no descriptor: try again after a while, rather
+ * than be woken for ever. */
+static void
+accept_later(struct clients *all)
+{
+	struct timeval pause = timeval_ms(ACCEPT_PAUSE_MS);
+
+	(void)event_del(all->acceptable);
+	(void)event_add(all->accept_again, &pause);
 }
 
 static void
 on_acceptable(evutil_socket_t fd, short what, void *arg)
 {
 	struct clients *all = arg;
-	struct timeval pause = timeval_ms(ACCEPT_PAUSE_MS);
 
 	(void)what;
 	for (int i = 0; i < ACCEPT_BURST; i++) {
+		/* cppcheck-suppress nullPointer; accept4(2) permits it */
 		int conn =
 		    accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
@@ -629,12 +645,9 @@ on_acceptable(evutil_socket_t fd, short what, void *arg)
 		}
 		if (errno == EINTR || errno == ECONNABORTED)
 			continue;
-		if (errno == EMFILE) {
-			refuse_one(all);
-		} else if (errno != EAGAIN) {
-			(void)event_del(all->acceptable);
-			(void)event_add(all->accept_again, &pause);
-		}
+		if (errno == EAGAIN || (errno == EMFILE && refuse_one(all)))
+			return;
+		accept_later(all);
 		return;
 	}
 }
