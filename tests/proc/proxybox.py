@@ -12,6 +12,7 @@ descriptor 3 and the resolver on the link; both speak by python3-msgpack.
 
 import ctypes
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -350,10 +351,12 @@ def read_reply(sock):
     return int(head.split(b" ", 2)[1]), head, body
 
 
-def spawn(world, argv, channel, stderr=None):
+def spawn(world, argv, channel, stderr=None, nofile=None):
     """A daemon with `channel` as descriptor 3, in the host's namespace."""
     def prepare():
         setns(world.host.fd)
+        if nofile is not None:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (nofile, nofile))
         os.dup2(channel.fileno(), 3, inheritable=True)
     if channel.fileno() == 3:
         os.set_inheritable(3, True)
@@ -363,14 +366,14 @@ def spawn(world, argv, channel, stderr=None):
 
 class Proxy:
     def __init__(self, world, tunnels_session=1024, tunnels_all=16384,
-                 options=(), setup=True, link=True, log=None):
+                 options=(), setup=True, link=True, log=None, nofile=None):
         self.world = world
         self.root = tempfile.mkdtemp(prefix="stockade-empty-")
         os.chmod(self.root, 0o755)
         ours, theirs = messages.pair()
         self.log = log or tempfile.TemporaryFile()
         self.process = spawn(world, [PROXYD, "-r", self.root, *options],
-                             theirs, stderr=self.log)
+                             theirs, stderr=self.log, nofile=nofile)
         theirs.close()
         self.chan = messages.Channel(ours, "supervisor", "proxyd")
         self._ready()
