@@ -161,10 +161,13 @@ proc_fatal(const char *fmt, ...)
 	va_start(ap, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
+	/* With the journal, standard error is the journal too: once is enough. */
 	if (log_fd() >= 0)
 		log_line(LOG_LEVEL_ERR, "%s", text);
-	(void)dprintf(STDERR_FILENO, "%s: %s\n",
-	    proc_title != NULL ? proc_title : program_invocation_short_name,
-	    text);
+	else
+		(void)dprintf(STDERR_FILENO, "%s: %s\n",
+		    proc_title != NULL ? proc_title :
+					 program_invocation_short_name,
+		    text);
 	exit(1);
 }

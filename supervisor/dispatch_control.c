@@ -98,6 +98,17 @@ on_reload_done(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
 
 /* ------------------------------------------------ clients */
 
+/* Control decides how often it asks, so the log has a limit here. */
+static void
+log_client_refused(struct supervisor *s, uid_t uid, int error)
+{
+	uint64_t left_out;
+
+	if (quota_take(&s->refusals, supervisor_now_ms(), &left_out))
+		log_event(EV_CLIENT_REFUSED, LF_NUM(LK_PEER_UID, uid),
+		    LF_NUM(LK_ERRNO, -error), LF_NUM(LK_COUNT, left_out + 1));
+}
+
 static int
 on_client_ask(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
     size_t nfds)
@@ -118,8 +129,7 @@ on_client_ask(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
 		answer.uid = client->uid;
 		answer.is_operator = client->is_operator;
 	} else {
-		log_event(EV_CLIENT_REFUSED, LF_NUM(LK_PEER_UID, uid),
-		    LF_NUM(LK_ERRNO, -r));
+		log_client_refused(s, uid, r);
 	}
 	(void)peer_send(peer, MSG_client_answer, &answer, NULL, 0);
 	return 0;
@@ -153,10 +163,13 @@ refuse_lookup(struct supervisor *s, uint64_t request, int error,
 		.request = request,
 		.error = (uint64_t)error,
 	};
+	uint64_t left_out;
 
 	MSG_SET_STR(answer.reason, reason);
-	log_event(EV_CALL_REFUSED, LF_NUM(LK_REQUEST, request),
-	    LF_STR(LK_STEP, "look-up"), LF_STR(LK_REASON, reason));
+	if (quota_take(&s->refusals, supervisor_now_ms(), &left_out))
+		log_event(EV_CALL_REFUSED, LF_NUM(LK_REQUEST, request),
+		    LF_STR(LK_STEP, "look-up"), LF_STR(LK_REASON, reason),
+		    LF_NUM(LK_COUNT, left_out + 1));
 	(void)peer_send(service_listener(s), MSG_lookup_answer, &answer, NULL,
 	    0);
 }
@@ -181,6 +194,16 @@ fill_groups(const struct client *client, struct msg_lookup_start *msg)
 	return 0;
 }
 
+/* A run with a daemon's uid could signal it. */
+static bool
+is_daemon(const struct supervisor *s, uid_t uid)
+{
+	for (size_t i = 0; i < SUPERVISOR_USERS; i++)
+		if (s->users[i].uid == uid)
+			return true;
+	return false;
+}
+
 /* The only place that permits a look-up, and so a launch, as `run_uid`. */
 static const char *
 judge_lookup(struct supervisor *s, const struct msg_lookup_ask *ask,
@@ -192,6 +215,8 @@ judge_lookup(struct supervisor *s, const struct msg_lookup_ask *ask,
 		return "the client is gone";
 	if (!client_may_be(client, (uid_t)ask->run_uid))
 		return "not an operator, and not the client's own uid";
+	if (is_daemon(s, (uid_t)ask->run_uid))
+		return "no run may be a daemon's user";
 	*ret_client = client;
 	return NULL;
 }
@@ -342,7 +367,8 @@ on_launch_ask(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
 	number = lookup->number;
 	requests_remove(&s->requests, lookup);
 	if (s->phase != PHASE_RUN ||
-	    s->sandboxes.count >= s->conf.sessions_all) {
+	    s->sandboxes.count >= s->conf.sessions_all ||
+	    s->sandboxes.count >= s->sandboxes_max) {
 		close_all(fds, nfds);
 		service_refuse_launch(s, ask->request,
 		    s->phase == PHASE_RUN ? API_LIMIT : API_RESTARTING, 0,
@@ -388,6 +414,7 @@ on_destroy_ask(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
 	struct sandbox *sandbox = NULL;
 	enum sandbox_found found =
 	    sandboxes_find(&s->sandboxes, ask.sandbox, &sandbox);
+	uint64_t left_out;
 
 	(void)peer;
 	(void)fds;
@@ -397,8 +424,12 @@ on_destroy_ask(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
 	if (found == SANDBOX_GONE)
 		return 0;
 	if (!may_touch(s, ask.client, sandbox)) {
-		log_event(EV_CALL_REFUSED, LF_NUM(LK_SANDBOX, ask.sandbox),
-		    LF_NUM(LK_CLIENT, ask.client), LF_STR(LK_STEP, "destroy"));
+		if (quota_take(&s->refusals, supervisor_now_ms(), &left_out))
+			log_event(EV_CALL_REFUSED,
+			    LF_NUM(LK_SANDBOX, ask.sandbox),
+			    LF_NUM(LK_CLIENT, ask.client),
+			    LF_STR(LK_STEP, "destroy"),
+			    LF_NUM(LK_COUNT, left_out + 1));
 		return 0;
 	}
 	if (sandbox->state == SANDBOX_RUNNING)
@@ -515,6 +546,7 @@ on_exec_ask(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
 		.sandbox = ask->sandbox,
 		.exec = ask->exec,
 	};
+	uint64_t left_out;
 	int r;
 
 	if (nfds != 1 + ask->passed || (ask->tty == 1 && ask->passed > 1) ||
@@ -529,9 +561,10 @@ on_exec_ask(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
 	close_all(fds, nfds);
 	if (r == 0)
 		return 0;
-	log_event(EV_EXEC_REFUSED, LF_NUM(LK_SANDBOX, ask->sandbox),
-	    LF_NUM(LK_EXEC, ask->exec), LF_NUM(LK_CLIENT, ask->client),
-	    LF_NUM(LK_ERRNO, -r));
+	if (quota_take(&s->refusals, supervisor_now_ms(), &left_out))
+		log_event(EV_EXEC_REFUSED, LF_NUM(LK_SANDBOX, ask->sandbox),
+		    LF_NUM(LK_EXEC, ask->exec), LF_NUM(LK_CLIENT, ask->client),
+		    LF_NUM(LK_ERRNO, -r), LF_NUM(LK_COUNT, left_out + 1));
 	answer.error = (uint64_t)-r;
 	MSG_SET_STR(answer.step, "supervisor");
 	(void)peer_send(peer, MSG_exec_answer, &answer, NULL, 0);

@@ -37,6 +37,23 @@ supervisor_now_ms(void)
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
+bool
+quota_take(struct quota *quota, uint64_t now_ms, uint64_t *ret_left_out)
+{
+	if (quota->second != now_ms / 1000) {
+		quota->second = now_ms / 1000;
+		quota->used = 0;
+	}
+	if (quota->used >= QUOTA_MAX) {
+		quota->left_out++;
+		return false;
+	}
+	quota->used++;
+	*ret_left_out = quota->left_out;
+	quota->left_out = 0;
+	return true;
+}
+
 /* ------------------------------------------------ options */
 
 static void __attribute__((noreturn)) usage(FILE *to, int status)
@@ -348,6 +365,7 @@ main(int argc, char **argv)
 	struct supervisor *s = &supervisor;
 	struct sigaction ignore = { .sa_handler = SIG_IGN };
 	uint64_t watchdog_ms;
+	unsigned long limit;
 
 	parse_options(argc, argv, &s->options);
 	fill_standard_fds();
@@ -365,7 +383,9 @@ main(int argc, char **argv)
 	watchdog_ms = notify_init();
 	confine_capabilities();
 	children_save_limits();
-	(void)proc_raise_nofile();
+	limit = proc_raise_nofile();
+	s->sandboxes_max =
+	    limit > SPARE_FDS ? (limit - SPARE_FDS) / SANDBOX_FDS : 0;
 	confine_supervisor();
 	make_events(s, watchdog_ms);
 	make_tables(s);

@@ -40,42 +40,47 @@ complain(const char *path, const char *what, int error)
 	return error;
 }
 
-/* Makes the last component if it is missing. */
+/*
+ * Opens a directory of the service and makes its last component if it is
+ * missing. One that exists is taken as it is and never changed: the name may
+ * be a mistake, or a lie of control, and then it is /etc. It must belong to
+ * root or to `owner` and be writable by nobody else. A new one has `mode` and
+ * is given to `owner`.
+ */
 static int
-open_directory(const char *path, mode_t mode, int *ret_fd)
+open_directory(const char *path, mode_t mode, const struct priv_user *owner,
+    int *ret_fd)
 {
-	int fd;
+	autoclose int fd = -1;
+	struct stat st;
+	bool made;
 
 	if (!path_is_clean(path))
 		return complain(path, "no clean absolute path", -EINVAL);
-	if (mkdir(path, mode) < 0 && errno != EEXIST)
+	made = mkdir(path, 0700) == 0;
+	if (!made && errno != EEXIST)
 		return complain(path, "cannot be made", -errno);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
+	if (fd < 0 || fstat(fd, &st) < 0)
 		return complain(path, "cannot be opened", -errno);
-	*ret_fd = fd;
+	if (st.st_uid != 0 && st.st_uid != owner->uid)
+		return complain(path, "belongs to another user", -EPERM);
+	if ((st.st_mode & 022) != 0)
+		return complain(path, "is writable by others", -EPERM);
+	if (made &&
+	    (fchmod(fd, mode) < 0 || fchown(fd, owner->uid, owner->gid) < 0))
+		return complain(path, "cannot be set up", -errno);
+	*ret_fd = take_fd(&fd);
 	return 0;
 }
 
+/* 0711: clients reach the socket, nobody lists what is in it. */
 static int
 open_runtime(struct supervisor *s)
 {
-	const char *path = s->conf.runtime_dir;
-	autoclose int fd = -1;
-	struct stat st;
-	int r = open_directory(path, 0711, &fd);
+	const struct priv_user root = { 0, 0 };
 
-	if (r < 0)
-		return r;
-	if (fstat(fd, &st) < 0)
-		return complain(path, "fstat", -errno);
-	if (st.st_uid != 0)
-		return complain(path, "is not root's", -EPERM);
-	/* 0711: clients reach the socket, nobody lists what is in it. */
-	if ((st.st_mode & 07777) != 0711 && fchmod(fd, 0711) < 0)
-		return complain(path, "fchmod", -errno);
-	s->runtime_fd = take_fd(&fd);
-	return 0;
+	return open_directory(s->conf.runtime_dir, 0711, &root, &s->runtime_fd);
 }
 
 /* The descriptor is passed to launcherd, which then holds the lock as well:
@@ -99,24 +104,24 @@ lock_runtime(struct supervisor *s)
 static int
 make_state(struct supervisor *s)
 {
-	const char *path = s->conf.state_dir;
-	struct priv_user user;
 	autoclose int fd = -1;
-	struct stat st;
-	int r = priv_lookup_user(CONTROL_USER, &user);
 
-	if (r < 0)
-		return complain(CONTROL_USER, "no such user", r);
-	r = open_directory(path, 0700, &fd);
-	if (r < 0)
-		return r;
-	if (fstat(fd, &st) < 0)
-		return complain(path, "fstat", -errno);
-	if (st.st_uid != 0 && st.st_uid != user.uid)
-		return complain(path, "is neither root's nor control's",
-		    -EPERM);
-	if (st.st_uid == 0 && fchown(fd, user.uid, user.gid) < 0)
-		return complain(path, "fchown", -errno);
+	return open_directory(s->conf.state_dir, 0700, &s->users[0], &fd);
+}
+
+/* The daemons' users: no run may be one of them. */
+static int
+find_users(struct supervisor *s)
+{
+	static const char *const names[SUPERVISOR_USERS] = { CONTROL_USER,
+		PROXY_USER, RESOLVE_USER };
+
+	for (size_t i = 0; i < SUPERVISOR_USERS; i++) {
+		int r = priv_lookup_user(names[i], &s->users[i]);
+
+		if (r < 0)
+			return complain(names[i], "no such user", r);
+	}
 	return 0;
 }
 
@@ -181,6 +186,8 @@ runtime_open(struct supervisor *s)
 {
 	int r = find_groups(s);
 
+	if (r == 0)
+		r = find_users(s);
 	if (r == 0)
 		r = open_runtime(s);
 	if (r == 0)

@@ -52,11 +52,13 @@ service_refuse_launch(struct supervisor *s, uint64_t request, unsigned code,
 		.code = code,
 		.error = (uint64_t)error,
 	};
+	uint64_t left_out;
 
 	MSG_SET_STR(answer.step, "supervisor");
 	MSG_SET_STR(answer.reason, reason);
-	log_event(EV_LAUNCH_REFUSED, LF_NUM(LK_REQUEST, request),
-	    LF_STR(LK_REASON, reason));
+	if (quota_take(&s->refusals, supervisor_now_ms(), &left_out))
+		log_event(EV_LAUNCH_REFUSED, LF_NUM(LK_REQUEST, request),
+		    LF_STR(LK_REASON, reason), LF_NUM(LK_COUNT, left_out + 1));
 	(void)peer_send(service_listener(s), MSG_launch_answer, &answer, NULL,
 	    0);
 }

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/priv.h"
 #include "protocol/message.h"
 #include "supervisor/children.h"
 #include "supervisor/clients.h"
@@ -53,6 +54,20 @@ struct probe_result {
 	struct msg_probe_done end;
 };
 
+#define SUPERVISOR_USERS 3
+/* Descriptors that a sandbox costs here, and those that are left for the rest:
+ * without them a packet's descriptors would be lost, which looks like a lie. */
+#define SANDBOX_FDS 5
+#define SPARE_FDS 256
+
+/* At most QUOTA_MAX events a second; the rest is counted. */
+#define QUOTA_MAX 20
+struct quota {
+	uint64_t second;
+	unsigned used;
+	uint64_t left_out;
+};
+
 struct supervisor {
 	struct event_base *base;
 	struct options options;
@@ -65,6 +80,9 @@ struct supervisor {
 	bool have_conf;
 	struct msg_conf_service conf;
 	struct client_gids gids;
+	struct priv_user users[SUPERVISOR_USERS]; /* control's first */
+	uint64_t sandboxes_max; /* that our descriptors suffice for */
+	struct quota refusals; /* refused calls in the log */
 
 	int runtime_fd; /* locked while the service lives */
 	int listen_fd;
@@ -90,6 +108,8 @@ struct supervisor {
 void supervisor_arguments(const struct supervisor *, const struct child_kind *,
     const char **argv);
 uint64_t supervisor_now_ms(void);
+/* True when one more may be logged; *ret_left_out: how many were not since. */
+bool quota_take(struct quota *, uint64_t now_ms, uint64_t *ret_left_out);
 
 /* ------------------------------------------------ service.c */
 extern const struct child_kind child_kinds[CHILD_COUNT];

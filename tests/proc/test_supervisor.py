@@ -163,7 +163,7 @@ def test_a_runtime_directory_of_another_user_is_refused():
         os.chown(box.runtime, USER, USER)
         box.start_control()
         assert box.wait() == 1
-        assert "is not root's" in box.log()
+        assert "belongs to another user" in box.log()
 
 
 def test_a_link_is_no_runtime_directory():
@@ -172,6 +172,27 @@ def test_a_link_is_no_runtime_directory():
         box.start_control()
         assert box.wait() == 1
     assert stat.S_IMODE(os.stat("/usr").st_mode) == 0o755
+
+
+@pytest.mark.parametrize("which", ["runtime_dir", "state_dir"])
+def test_a_directory_that_exists_is_used_and_never_changed(which):
+    with sb.Box() as box:
+        path = box.values[which]
+        os.mkdir(path)
+        os.chmod(path, 0o755)
+        box.open()
+        info = os.stat(path)
+        assert (info.st_uid, stat.S_IMODE(info.st_mode)) == (0, 0o755)
+
+
+@pytest.mark.parametrize("which", ["runtime_dir", "state_dir"])
+def test_a_directory_that_others_write_is_refused(which):
+    with sb.Box() as box:
+        os.mkdir(box.values[which])
+        os.chmod(box.values[which], 0o777)
+        box.start_control()
+        assert box.wait() == 1
+        assert "writable by others" in box.log()
 
 
 def test_two_instances_do_not_share_a_directory(box):
@@ -355,6 +376,18 @@ def test_a_client_cannot_run_as_another(box):
     assert (start.run_uid, start.from_client, start.groups) == (OTHER, 0, b"")
     assert start.request != 6
     os.close(fd)
+
+
+@pytest.mark.parametrize("name", ["stockade-control", "stockade-proxy",
+                                  "stockade-resolve"])
+def test_no_run_is_a_daemons_user(box, name):
+    fd = memfd(b"question")
+    box.control.send("lookup_ask", fds=[fd], request=8,
+                     client=box.client().client,
+                     run_uid=sb.pwd.getpwnam(name).pw_uid)
+    os.close(fd)
+    answer = box.control.expect("lookup_answer", request=8)
+    assert answer.error == 1 and "daemon" in answer.reason
 
 
 def test_a_launch_and_its_end(box):
