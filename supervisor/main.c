@@ -37,23 +37,6 @@ supervisor_now_ms(void)
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
-bool
-quota_take(struct quota *quota, uint64_t now_ms, uint64_t *ret_left_out)
-{
-	if (quota->second != now_ms / 1000) {
-		quota->second = now_ms / 1000;
-		quota->used = 0;
-	}
-	if (quota->used >= QUOTA_MAX) {
-		quota->left_out++;
-		return false;
-	}
-	quota->used++;
-	*ret_left_out = quota->left_out;
-	quota->left_out = 0;
-	return true;
-}
-
 /* ------------------------------------------------ options */
 
 static void __attribute__((noreturn)) usage(FILE *to, int status)

@@ -15,6 +15,7 @@
 #include "protocol/message.h"
 #include "supervisor/children.h"
 #include "supervisor/clients.h"
+#include "supervisor/quota.h"
 #include "supervisor/requests.h"
 #include "supervisor/sandbox_table.h"
 
@@ -60,14 +61,6 @@ struct probe_result {
 #define SANDBOX_FDS 5
 #define SPARE_FDS 256
 
-/* At most QUOTA_MAX events a second; the rest is counted. */
-#define QUOTA_MAX 20
-struct quota {
-	uint64_t second;
-	unsigned used;
-	uint64_t left_out;
-};
-
 struct supervisor {
 	struct event_base *base;
 	struct options options;
@@ -108,8 +101,6 @@ struct supervisor {
 void supervisor_arguments(const struct supervisor *, const struct child_kind *,
     const char **argv);
 uint64_t supervisor_now_ms(void);
-/* True when one more may be logged; *ret_left_out: how many were not since. */
-bool quota_take(struct quota *, uint64_t now_ms, uint64_t *ret_left_out);
 
 /* ------------------------------------------------ service.c */
 extern const struct child_kind child_kinds[CHILD_COUNT];

@@ -21,6 +21,7 @@
 #include "common/size.h"
 #include "common/sockunix.h"
 #include "supervisor/clients.h"
+#include "supervisor/quota.h"
 #include "supervisor/requests.h"
 #include "supervisor/sandbox_table.h"
 
@@ -362,6 +363,25 @@ questions_are_bounded_and_fail_together(void **state)
 	requests_done(&table);
 }
 
+static void
+repeats_are_counted_and_not_repeated(void **state)
+{
+	struct quota quota = { 0 };
+	uint64_t left_out = 99;
+
+	(void)state;
+	for (unsigned i = 0; i < QUOTA_MAX; i++) {
+		assert_true(quota_take(&quota, 5000, &left_out));
+		assert_int_equal(left_out, 0);
+	}
+	for (unsigned i = 0; i < 7; i++)
+		assert_false(quota_take(&quota, 5999, &left_out));
+	assert_true(quota_take(&quota, 6000, &left_out));
+	assert_int_equal(left_out, 7);
+	assert_true(quota_take(&quota, 6001, &left_out));
+	assert_int_equal(left_out, 0);
+}
+
 int
 main(void)
 {
@@ -378,6 +398,7 @@ main(void)
 		cmocka_unit_test(request_numbers_are_ours_and_never_reused),
 		cmocka_unit_test(an_answered_look_up_is_kept_for_a_while),
 		cmocka_unit_test(questions_are_bounded_and_fail_together),
+		cmocka_unit_test(repeats_are_counted_and_not_repeated),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,12 @@
 /*
  * Log records: hostile values stay inside their field.
  */
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +18,7 @@
 #include <unistd.h>
 
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 
 #include <cmocka.h>
@@ -142,6 +149,75 @@ many_long_values_fit_in_one_record(void **state)
 	assert_ptr_equal(strchr(buf, '\n'), buf + strlen(buf) - 1);
 }
 
+/* In a mount namespace of its own: a socket where journald's is, a pipe as
+ * standard error, and JOURNAL_STREAM that names it. */
+static int
+journal_open(int pipe_end)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX,
+		.sun_path = "/run/systemd/journal/socket" };
+	char text[64];
+	struct stat st;
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+
+	if (unshare(CLONE_NEWNS) < 0 ||
+	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("none", "/run", "tmpfs", 0, NULL) < 0 ||
+	    mkdir("/run/systemd", 0755) < 0 ||
+	    mkdir("/run/systemd/journal", 0755) < 0 ||
+	    bind(fd, (const struct sockaddr *)&sun, sizeof(sun)) < 0 ||
+	    fstat(pipe_end, &st) < 0 || dup2(pipe_end, STDERR_FILENO) < 0)
+		return -1;
+	(void)snprintf(text, sizeof(text), "%ju:%ju", (uintmax_t)st.st_dev,
+	    (uintmax_t)st.st_ino);
+	return setenv("JOURNAL_STREAM", text, 1) < 0 ? -1 : fd;
+}
+
+static int
+journal_child(void)
+{
+	char buf[4096];
+	int pair[2], fd;
+	ssize_t n;
+
+	if (pipe(pair) < 0 || (fd = journal_open(pair[1])) < 0)
+		return 77;
+	log_init("test", LOG_LEVEL_INFO);
+	if (log_fd() < 0)
+		return 1;
+	log_event(EV_EGRESS_DENIED, LF_STR(LK_HOST, "a\nPRIORITY=0"),
+	    LF_NUM(LK_PORT, 443));
+	n = recv(fd, buf, sizeof(buf) - 1, 0);
+	if (n <= 0)
+		return 2;
+	buf[n] = '\0';
+	if (strcmp(buf,
+		"PRIORITY=5\nSYSLOG_IDENTIFIER=test\n"
+		"MESSAGE=connection refused\nSTOCKADE_PROC=test\n"
+		"STOCKADE_EVENT=EGRESS_DENIED\nSTOCKADE_HOST=a\\x0aPRIORITY=0\n"
+		"STOCKADE_PORT=443\n") != 0)
+		return 3;
+	/* The journal is gone: the record goes to standard error. */
+	(void)close(fd);
+	log_line(LOG_LEVEL_ERR, "lost");
+	n = read(pair[0], buf, sizeof(buf) - 1);
+	return n > 0 && memmem(buf, (size_t)n, "lost", 4) != NULL ? 0 : 4;
+}
+
+static void
+the_journal_gets_fields(void **state)
+{
+	int status;
+	pid_t pid = fork();
+
+	(void)state;
+	if (pid == 0)
+		_exit(journal_child());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int
 main(void)
 {
@@ -151,8 +227,11 @@ main(void)
 		cmocka_unit_test(a_value_begins_no_new_field_and_no_new_line),
 		cmocka_unit_test(the_level_filters),
 		cmocka_unit_test(many_long_values_fit_in_one_record),
+		/* As root only. */
+		cmocka_unit_test(the_journal_gets_fields),
 	};
 
 	(void)unsetenv("JOURNAL_STREAM");
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return _cmocka_run_group_tests("log", tests,
+	    ARRAY_LEN(tests) - (geteuid() == 0 ? 0 : 1), NULL, NULL);
 }
