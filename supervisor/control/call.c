@@ -200,7 +200,7 @@ add_detail(struct rpc_out *out, const struct call_detail *d)
 }
 
 /* One line without secrets (SPEC X8). */
-static void
+static void __attribute__((format(printf, 2, 0)))
 make_text(char ret[TEXT_MAX], const char *fmt, va_list ap)
 {
 	char raw[TEXT_MAX], bare[TEXT_MAX];
