@@ -112,6 +112,8 @@ chan_send_fd(int fd, const void *data, size_t len, const int *fds, size_t nfds)
 		mh.msg_control = &control;
 		mh.msg_controllen = CMSG_LEN(sizeof(int) * nfds);
 		cm = CMSG_FIRSTHDR(&mh);
+		if (cm == NULL)
+			return -EINVAL;
 		cm->cmsg_level = SOL_SOCKET;
 		cm->cmsg_type = SCM_RIGHTS;
 		cm->cmsg_len = CMSG_LEN(sizeof(int) * nfds);
