@@ -455,7 +455,9 @@ start(struct init *in)
 		start_failed("no root directory");
 	(void)sigfillset(&all);
 	(void)sigprocmask(SIG_SETMASK, &all, NULL);
-	(void)signal(SIGCHLD, SIG_DFL);
+	/* Ignored signals would be inherited by every command. */
+	for (int sig = 1; sig < NSIG; sig++)
+		(void)signal(sig, SIG_DFL);
 	(void)sigemptyset(&all);
 	(void)sigaddset(&all, SIGCHLD);
 	in->signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -227,6 +227,32 @@ on_continue(void *arg)
 	follow_signal(arg, "CONT");
 }
 
+/* Signals that the caller ignores (nohup) are not taken from him. */
+void
+follow_begin(struct run *run)
+{
+	(void)sigemptyset(&run->signals);
+	for (size_t i = 0; i <= ARRAY_LEN(signal_rows); i++) {
+		int number = i < ARRAY_LEN(signal_rows) ?
+		    signal_rows[i].number :
+		    SIGTSTP;
+		struct sigaction sa;
+
+		if (sigaction(number, NULL, &sa) == 0 &&
+		    sa.sa_handler != SIG_IGN)
+			(void)sigaddset(&run->signals, number);
+	}
+	run->blocked = sigprocmask(SIG_BLOCK, &run->signals, &run->before) == 0;
+}
+
+void
+follow_end(struct run *run)
+{
+	if (run->blocked)
+		(void)sigprocmask(SIG_SETMASK, &run->before, NULL);
+	run->blocked = false;
+}
+
 /* ---------------------------------------------------------------- terminal */
 
 static void
@@ -289,7 +315,6 @@ struct flow {
 struct flows {
 	struct flow flow[3];
 	int signals;
-	sigset_t before;
 };
 
 static void
@@ -351,29 +376,6 @@ take_signals(struct run *run, int fd)
 		else
 			on_signal(run, (int)info.ssi_signo);
 	}
-}
-
-/* Signals that the caller ignores (nohup) are not taken from him. */
-static int
-signals_begin(struct flows *all)
-{
-	sigset_t set;
-
-	(void)sigemptyset(&set);
-	for (size_t i = 0; i <= ARRAY_LEN(signal_rows); i++) {
-		int number = i < ARRAY_LEN(signal_rows) ?
-		    signal_rows[i].number :
-		    SIGTSTP;
-		struct sigaction sa;
-
-		if (sigaction(number, NULL, &sa) == 0 &&
-		    sa.sa_handler != SIG_IGN)
-			(void)sigaddset(&set, number);
-	}
-	if (sigprocmask(SIG_BLOCK, &set, &all->before) < 0)
-		return -errno;
-	all->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return all->signals < 0 ? -errno : 0;
 }
 
 /* A terminal that another job has would stop us for reading it. */
@@ -465,17 +467,17 @@ follow_pipes(struct run *run)
 
 	if (all == NULL)
 		return service_lost(-ENOMEM);
-	all->signals = -1;
 	flows_begin(run, all);
 	run->pipes[STDIN_FILENO] = -1;
-	r = signals_begin(all);
+	all->signals = signalfd(-1, &run->signals, SFD_CLOEXEC | SFD_NONBLOCK);
+	r = all->signals < 0 ? -errno : 0;
 	follow_events(run);
 	while (r == 0 && !run->over)
 		r = turn(run, all);
 	flow_end(&all->flow[STDIN_FILENO]);
 	if (all->signals >= 0)
 		(void)close(all->signals);
-	(void)sigprocmask(SIG_SETMASK, &all->before, NULL);
+	follow_end(run);
 	if (run->over) {
 		drain(&all->flow[STDOUT_FILENO]);
 		drain(&all->flow[STDERR_FILENO]);

@@ -22,8 +22,6 @@
 #include "supervisor/ctl/text.h"
 #include "supervisor/ctl/tty.h"
 
-#define VIOLATION_ROWS 1000
-
 #define AT(m) offsetof(struct run_options, m)
 static const struct option_row run_rows[] = {
 	{ "-C", true, option_set_text, AT(dir) },
@@ -267,6 +265,8 @@ start(struct run *run, char **argv, int argc, bool since_start, bool own_env)
 		ctl_say("the command line is too long for one request");
 		return CTL_FAILED;
 	}
+	/* From here on the command may act, and signals are for it. */
+	follow_begin(run);
 	r = rpc_client_flush(c, fds, (size_t)n);
 	close_passed(run, fds, n);
 	return r < 0 ? service_lost(r) : exec_answered(run, id);
@@ -302,40 +302,18 @@ follow(struct run *run)
 
 /* ---------------------------------------------------------------- the end */
 
-/* What was refused as the service keeps it; its counts are complete. */
-static void
-take_violations(struct run *run, uint32_t id)
-{
-	struct rpc_message msg;
-
-	if (rpc_client_wait(run->ctl->client, id, -1, &msg) < 0)
-		return;
-	if (msg.error == NULL) {
-		denied_done(&run->denied);
-		for (size_t i = 0; i < rpc_count(msg.result, "rows"); i++)
-			denied_add(&run->denied,
-			    rpc_map_at(msg.result, "rows", i));
-	}
-	rpc_done(&msg);
-}
-
-/* Ends the session and waits until nothing is left of it. */
+/* Ends the session and waits until nothing is left of it; what was refused and
+ * not yet told comes before the answer. */
 static void
 finish(struct run *run)
 {
 	struct ctl *ctl = run->ctl;
-	struct rpc_out *out = service_begin(ctl, "admin.violations");
-	uint32_t rows, end;
+	uint32_t id = service_start(ctl, "sandbox.destroy", run->session);
 	struct rpc_message msg;
 
-	rpc_add_str(out, "sessionId", run->session);
-	rpc_add_u64(out, "limit", VIOLATION_ROWS);
-	rows = rpc_client_end(ctl->client);
-	end = service_start(ctl, "sandbox.destroy", run->session);
 	if (rpc_client_flush(ctl->client, NULL, 0) < 0)
 		return;
-	take_violations(run, rows);
-	if (rpc_client_wait(ctl->client, end, -1, &msg) == 0)
+	if (rpc_client_wait(ctl->client, id, -1, &msg) == 0)
 		rpc_done(&msg);
 	run->over = true;
 	follow_events(run);
@@ -408,6 +386,7 @@ ctl_run(struct ctl *ctl, int argc, char **argv)
 			follow_notes(&run);
 		r = follow(&run);
 	}
+	follow_end(&run);
 	finish(&run);
 	if (r == 0)
 		say_not_run(&run, argv[at]);
@@ -442,6 +421,7 @@ ctl_exec(struct ctl *ctl, int argc, char **argv)
 	r = start(&run, argv + at + 1, argc - at - 1, false, true);
 	if (r == 0)
 		r = follow(&run);
+	follow_end(&run);
 	if (r == 0)
 		say_not_run(&run, argv[at + 1]);
 	say_end(&run);

@@ -4,6 +4,7 @@
 #ifndef CTL_RUN_H
 #define CTL_RUN_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -58,6 +59,9 @@ struct run {
 	/* The caller's ends of pipes for descriptors that are terminals, -1:
 	 * passed as it is. */
 	int pipes[3];
+	bool blocked;
+	sigset_t signals; /* that the caller does not ignore */
+	sigset_t before;
 };
 
 /* ------------------------------------------------ run_spec.c */
@@ -76,6 +80,11 @@ int run_spec_put_env(const struct option_list *env, struct rpc_out *out);
 void follow_note(struct run *run, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void follow_notes(struct run *run);
+
+/* Blocks the signals that are for the command, so that none is lost between
+ * its start and follow_tty() or follow_pipes(); follow_end() unblocks them. */
+void follow_begin(struct run *run);
+void follow_end(struct run *run);
 
 /* Takes what was read from the service: events of our session. */
 void follow_events(struct run *run);

@@ -65,8 +65,6 @@ struct draft {
 static int
 fill_user(struct who *who, const struct passwd *pw)
 {
-	int n = GROUPS_MAX;
-
 	if (strlen(pw->pw_name) >= sizeof(who->name) ||
 	    strlen(pw->pw_dir) >= sizeof(who->home))
 		return -ENAMETOOLONG;
@@ -76,9 +74,6 @@ fill_user(struct who *who, const struct passwd *pw)
 	who->other = pw->pw_uid != getuid();
 	memcpy(who->name, pw->pw_name, strlen(pw->pw_name) + 1);
 	memcpy(who->home, pw->pw_dir, strlen(pw->pw_dir) + 1);
-	if (who->other &&
-	    getgrouplist(pw->pw_name, pw->pw_gid, who->groups, &n) >= 0)
-		who->ngroups = (size_t)n;
 	return 0;
 }
 
@@ -287,16 +282,54 @@ find_adapter(struct draft *d)
 	return r < 0 ? CTL_FAILED : 0;
 }
 
+/* The run's user's groups; only a search as somebody else needs them. */
+static void
+find_groups(struct who *who)
+{
+	int n = GROUPS_MAX;
+
+	if (getgrouplist(who->name, who->gid, who->groups, &n) >= 0)
+		who->ngroups = (size_t)n;
+}
+
+static void
+note_skipped(const struct draft *d)
+{
+	const struct toolchains *tools = &d->tools;
+
+	for (size_t i = 0; i < tools->nskipped; i++)
+		follow_note(d->run, "%s is not mounted: %s",
+		    text_clean(tools->skipped[i].path), tools->skipped[i].why);
+	if (tools->more_skipped > 0)
+		follow_note(d->run, "%zu more are not mounted",
+		    tools->more_skipped);
+}
+
+/* The directory of the service's socket is not for a run. */
+static const char *
+socket_dir(const struct ctl *ctl, char ret[PATH_MAX])
+{
+	const char *slash = strrchr(ctl->socket, '/');
+	size_t len = slash == NULL ? 0 : (size_t)(slash - ctl->socket);
+
+	if (len == 0 || len >= PATH_MAX)
+		return NULL;
+	memcpy(ret, ctl->socket, len);
+	ret[len] = '\0';
+	return path_is_clean(ret) ? ret : NULL;
+}
+
 /* What is found is worth a note when it cannot be had, never the end. */
 static void
 find_tools(struct draft *d)
 {
-	const struct toolchains_ids ids = { d->who.uid, d->who.gid,
-		d->who.groups, d->who.ngroups };
-	const char *given[RUN_MOUNTS_MAX + 1];
+	const char *given[RUN_MOUNTS_MAX + 1], *deny[1];
 	struct toolchains_input in = { .path = getenv("PATH"),
 		.home = d->who.home,
-		.given = given };
+		.given = given,
+		.deny = deny };
+	struct toolchains_ids ids;
+	char dir[PATH_MAX];
 	int r;
 
 	if (d->run->options->no_toolchains || !d->who.known ||
@@ -306,19 +339,19 @@ find_tools(struct draft *d)
 		given[in.ngiven++] = d->mounts[i].path;
 	if (d->state_dir[0] != '\0')
 		given[in.ngiven++] = d->state_dir;
-	if (d->who.other)
+	deny[0] = socket_dir(d->run->ctl, dir);
+	in.ndeny = deny[0] != NULL;
+	if (d->who.other) {
+		find_groups(&d->who);
+		ids = (struct toolchains_ids){ d->who.uid, d->who.gid,
+			d->who.groups, d->who.ngroups };
 		in.ids = &ids;
+	}
 	r = toolchains_find(&in, &d->tools);
 	if (r < 0 && r != -EINVAL)
 		follow_note(d->run, "toolchains were not looked for: %s",
 		    strerror(-r));
-	for (size_t i = 0; i < d->tools.nskipped; i++)
-		follow_note(d->run, "%s is not mounted: %s",
-		    text_clean(d->tools.skipped[i].path),
-		    d->tools.skipped[i].why);
-	if (d->tools.more_skipped > 0)
-		follow_note(d->run, "%zu more are not mounted",
-		    d->tools.more_skipped);
+	note_skipped(d);
 	for (size_t i = 0; i < d->tools.n; i++)
 		if (add_mount(d, d->tools.mounts[i].path, true) < 0)
 			follow_note(d->run,
