@@ -27,7 +27,8 @@ read_line(const char *text, size_t len, struct line *ret)
 	size_t n;
 
 	if (space == NULL || space == text ||
-	    (size_t)(space - text) > NAME_MAX_BYTES)
+	    (size_t)(space - text) > NAME_MAX_BYTES ||
+	    memchr(text, '\0', len) != NULL)
 		return false;
 	n = (size_t)(space - text);
 	memcpy(ret->name, text, n);

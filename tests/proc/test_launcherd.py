@@ -600,7 +600,7 @@ def test_destroy_at_once_leaves_nothing(own, tree):
     run.send_destroy("IDLE")
     end = own.chan.expect("run_ended")
     assert launcherbox.CAUSES[end.cause] == "IDLE"
-    assert not any(alive(p) for p in pids)
+    assert gone(pids)
     assert own.cgroups() == []
     run.release()
     assert children_of(own.process.pid) == []
@@ -654,7 +654,7 @@ def test_freeze_stops_everything_and_kill_works_on_it(own, tree):
     run.freeze(True)
     pids = run.pids()
     run.destroy()
-    assert not any(alive(p) for p in pids)
+    assert gone(pids)
 
 
 def test_destroy_with_grace_thaws(own, tree):
@@ -676,7 +676,7 @@ def test_kill_of_bubblewrap_or_init_ends_the_run(own, tree, victim):
     os.kill(bwrap if victim == "bwrap" else init, signal.SIGKILL)
     end = run.ended()
     assert launcherbox.CAUSES[end.cause] == "SERVICE"
-    assert not any(alive(p) for p in pids)
+    assert gone(pids)
     assert own.cgroups() == []
 
 
@@ -755,7 +755,7 @@ def test_memory_limit_kills_the_run_and_says_so(own, tree):
     assert end.name == "run_ended"      # before any exit (K8)
     assert launcherbox.CAUSES[end.cause] == "OOM"
     assert end.limit == 64 << 20 and end.peak >= 60 << 20
-    assert not any(alive(p) for p in pids)
+    assert gone(pids)
     assert own.cgroups() == []
 
 
