@@ -708,8 +708,8 @@ named(struct control *control, struct call *call)
 void
 method_sandbox_stdin(struct control *control, struct call *call)
 {
-	struct exec *e = named(control, call);
 	struct rpc_span data = call_bin(call, "data");
+	struct exec *e = named(control, call);
 	size_t taken;
 
 	if (e == NULL)
