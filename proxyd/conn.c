@@ -334,6 +334,12 @@ resolve(struct conn *conn)
 	struct conn_request *req = conn->request;
 	const struct names_answer *got;
 
+	/* A run that waits for many names still has those that are known. */
+	got = names_known(conn->p->names, req->host.text);
+	if (got != NULL) {
+		use_addresses(conn, got);
+		return;
+	}
 	if (conn->session->nlookups >= SESSION_LOOKUPS_MAX) {
 		conn_failed(conn, -EAGAIN);
 		return;

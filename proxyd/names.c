@@ -163,18 +163,29 @@ entry_new(struct names *names, const char *name, unsigned hash)
 }
 
 const struct names_answer *
+names_known(struct names *names, const char *name)
+{
+	struct names_entry *entry = find(names, name, hash_name(name));
+
+	if (entry == NULL || entry->request != 0)
+		return NULL;
+	if (proxyd_now(names->p) < entry->expires)
+		return entry->answer;
+	entry_free(names, entry);
+	return NULL;
+}
+
+const struct names_answer *
 names_ask(struct names *names, const char *name, struct names_wait *wait)
 {
+	const struct names_answer *known = names_known(names, name);
 	unsigned hash = hash_name(name);
-	struct names_entry *entry = find(names, name, hash);
 	struct msg_resolve_ask ask = { .unused_ = 0 };
+	struct names_entry *entry;
 
-	if (entry != NULL && entry->request == 0) {
-		if (proxyd_now(names->p) < entry->expires)
-			return entry->answer;
-		entry_free(names, entry);
-		entry = NULL;
-	}
+	if (known != NULL)
+		return known;
+	entry = find(names, name, hash);
 	if (entry == NULL) {
 		if (names->resolver == NULL)
 			return &answer_failed;

@@ -42,8 +42,12 @@ void names_free(struct names *names);
 /* Takes fd: the link to the resolver; replaces an earlier one. */
 int names_link(struct names *names, int fd);
 
+/* The answer if it is known, valid until the next call; else NULL. */
+const struct names_answer *names_known(struct names *names,
+    const char *name);
+
 /*
- * The answer if it is known, valid until the next call; else NULL, and
+ * As above, but what is not known is asked for: on NULL,
  * wait->fn is called later from the loop, once, unless cancelled.
  */
 const struct names_answer *names_ask(struct names *names, const char *name,
