@@ -17,7 +17,7 @@
 #if defined(__x86_64__)
 #define BPF_ARCH AUDIT_ARCH_X86_64
 #define BPF_X32_BIT 0x40000000u
-#elif defined(__aarch64__) || defined(__cppcheck__)
+#elif defined(__aarch64__)
 #define BPF_ARCH AUDIT_ARCH_AARCH64
 #else
 #error "no seccomp architecture known for this machine"

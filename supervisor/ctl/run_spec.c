@@ -360,7 +360,7 @@ find_tools(struct draft *d)
 			    text_clean(d->tools.mounts[i].path));
 }
 
-/* ---------------------------------------------------------------- environment */
+/* ------------------------------------------------------------ environment */
 
 /* SPEC App.8, base, without what the service sets for the run's user. `own`:
  * only when that is the caller. */

@@ -347,7 +347,7 @@ ctl_events(struct ctl *ctl, int argc, char **argv)
 	return follow(ctl, arg != NULL);
 }
 
-/* ---------------------------------------------------------------- violations */
+/* ------------------------------------------------------------ violations */
 
 static void
 put_violation(const msgpack_object *v)

@@ -2,6 +2,7 @@
 toolchains, adapters, and what is left when it is killed."""
 
 import fcntl
+import grp
 import json
 import os
 import pty
@@ -470,6 +471,60 @@ def test_terminal_of_the_caller_is_not_inside(tool):
     assert os.read(master, 200).startswith(b"pipe:")
     os.close(master)
     os.close(slave)
+
+
+# ---------------------------------------------------------------- a client
+
+def as_client(tool, *args, cwd=None, groups=("stockade",), **env):
+    """The tool as a person calls it: not root, a member of the client group."""
+    user = pwd.getpwnam(USER)
+    return subprocess.run(
+        tool.argv(*args), user=user.pw_uid, group=user.pw_gid,
+        extra_groups=[grp.getgrnam(g).gr_gid for g in groups],
+        cwd=cwd or tool.workdir, stdin=subprocess.DEVNULL,
+        capture_output=True, check=False, timeout=60,
+        env={"PATH": "/usr/bin:/bin", "HOME": user.pw_dir, **env})
+
+
+def test_a_client_runs_in_its_directory_as_itself(tool):
+    done = as_client(tool, "run", "--", "sh", "-c", "pwd; id -u; id -G; exit 6")
+    user = pwd.getpwnam(USER)
+    assert done.returncode == 6, done.stderr
+    # The groups of the service are not the run's (C25).
+    assert done.stdout.decode().split() == [
+        tool.workdir, str(user.pw_uid), str(user.pw_gid)]
+
+
+@pytest.mark.parametrize("user", ["root", "nobody", "0"])
+def test_a_client_names_no_other_user(tool, user):
+    done = as_client(tool, "run", "--user", user, "--", "true")
+    assert done.returncode == 125 and done.stdout == b""
+
+
+def test_who_is_not_in_the_group_is_told_so(tool):
+    done = as_client(tool, "ps", groups=())
+    assert done.returncode == 125
+    assert b"client group" in done.stderr
+
+
+def test_a_client_sees_only_its_own_sessions(tool):
+    p = tool.start("sh", "-c", "echo up; read x", stdin=subprocess.PIPE)
+    p.stdout.readline()
+    name = tool.only_session()     # of root, though it runs as this user
+    assert json.loads(as_client(tool, "ps", "--json").stdout) == []
+    for command in ("inspect", "kill", "pause", "violations"):
+        assert as_client(tool, command, name).returncode == 125
+    p.communicate(b"\n")
+
+
+def test_both_spellings_of_the_directory_work(tool):
+    link = tool.workdir + "-link"
+    os.symlink(tool.workdir, link)
+    done = as_client(tool, "run", "--", "sh", "-c", "pwd; touch " + link +
+                     "/x " + tool.workdir + "/y", cwd=link, PWD=link)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.decode().strip() == link
+    assert sorted(os.listdir(tool.workdir)) == ["x", "y"]
 
 
 # ---------------------------------------------------------------- toolchains
