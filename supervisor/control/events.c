@@ -1,11 +1,13 @@
 /*
  * Sources, subscriptions and the cursors between them. In stockade-control.
  *
- * A cursor is one (subscription, source): the seq that is sent next. It is in
- * the source's list and in its subscription's list. A reader is all of one
- * connection's subscriptions; it writes from the loop, a chunk at a time, only
- * while its connection has room (client.h), so that nothing is copied for a
- * client that does not read.
+ * A reader is one connection. A cursor is one (reader, source): the seq that
+ * is sent next, so that a connection gets the events of a session in order and
+ * each once, however many of its subscriptions cover it. Which events those
+ * are is said by the cursor's members, one for each such subscription. A
+ * reader writes from the loop, a chunk at a time, only while its connection
+ * has room (client.h), so that nothing is copied for a client that does not
+ * read.
  */
 #include "supervisor/control/events.h"
 
@@ -33,11 +35,22 @@ struct record {
 	uint8_t *data;
 };
 
+/* What a subscription wants of a source: its types, from this seq on. */
+struct member {
+	TAILQ_ENTRY(member) in_cursor;
+	TAILQ_ENTRY(member) in_subscription;
+	struct cursor *cursor;
+	struct subscription *subscription;
+	uint64_t from;
+};
+TAILQ_HEAD(member_list, member);
+
 struct cursor {
 	TAILQ_ENTRY(cursor) in_source;
-	TAILQ_ENTRY(cursor) in_subscription;
+	TAILQ_ENTRY(cursor) in_reader;
 	struct events_source *source;
-	struct subscription *subscription;
+	struct events_reader *reader;
+	struct member_list members; /* never empty but while it is made */
 	uint64_t next;
 	uint64_t held; /* bytes that an ended source keeps for it */
 };
@@ -49,7 +62,7 @@ struct subscription {
 	uint64_t number;
 	uint32_t types;
 	bool all; /* sources to come, too */
-	struct cursor_list cursors;
+	struct member_list members;
 };
 
 struct events_reader {
@@ -61,6 +74,7 @@ struct events_reader {
 	TAILQ_HEAD(subscription_list, subscription) subscriptions;
 	size_t nsubscriptions;
 	uint64_t last_number;
+	struct cursor_list cursors;
 	uint64_t held; /* of its cursors on ended sources */
 };
 
@@ -183,49 +197,151 @@ ring_add(struct events_source *src, enum rpc_event_type type, uint8_t *data,
 /* ---------------------------------------------------------------- cursors */
 
 static void
+member_free(struct member *m)
+{
+	TAILQ_REMOVE(&m->cursor->members, m, in_cursor);
+	TAILQ_REMOVE(&m->subscription->members, m, in_subscription);
+	free(m);
+}
+
+static void
 cursor_free(struct cursor *cur)
 {
+	struct member *m;
+
+	while ((m = TAILQ_FIRST(&cur->members)) != NULL)
+		member_free(m);
 	TAILQ_REMOVE(&cur->source->cursors, cur, in_source);
-	TAILQ_REMOVE(&cur->subscription->cursors, cur, in_subscription);
-	cur->subscription->reader->held -= cur->held;
+	TAILQ_REMOVE(&cur->reader->cursors, cur, in_reader);
+	cur->reader->held -= cur->held;
 	free(cur);
 }
 
 static struct cursor *
-cursor_new(struct subscription *sub, struct events_source *src, uint64_t next)
+cursor_find(const struct events_reader *reader, const struct events_source *src)
+{
+	struct cursor *cur;
+
+	TAILQ_FOREACH (cur, &src->cursors, in_source)
+		if (cur->reader == reader)
+			return cur;
+	return NULL;
+}
+
+static struct cursor *
+cursor_new(struct events_reader *reader, struct events_source *src,
+    uint64_t next)
 {
 	struct cursor *cur = calloc(1, sizeof(*cur));
 
 	if (cur == NULL)
 		return NULL;
 	cur->source = src;
-	cur->subscription = sub;
+	cur->reader = reader;
 	cur->next = next;
+	TAILQ_INIT(&cur->members);
 	TAILQ_INSERT_TAIL(&src->cursors, cur, in_source);
-	TAILQ_INSERT_TAIL(&sub->cursors, cur, in_subscription);
+	TAILQ_INSERT_TAIL(&reader->cursors, cur, in_reader);
 	return cur;
 }
 
-/* Bytes that the ring holds for it, of the types it wants. */
+/* Goes back to `seq`; what was sent already is not sent again to those who
+ * have had it. */
+static void
+cursor_rewind(struct cursor *cur, uint64_t seq)
+{
+	struct member *m;
+
+	TAILQ_FOREACH (m, &cur->members, in_cursor)
+		if (m->from < cur->next)
+			m->from = cur->next;
+	cur->next = seq;
+}
+
+/* Lets a subscription have a source's events from `from` on. */
+static int
+member_new(struct subscription *sub, struct events_source *src, uint64_t from)
+{
+	struct cursor *cur = cursor_find(sub->reader, src);
+	struct member *m = calloc(1, sizeof(*m));
+
+	if (m == NULL)
+		return -ENOMEM;
+	if (cur == NULL)
+		cur = cursor_new(sub->reader, src, from);
+	else if (from < cur->next)
+		cursor_rewind(cur, from);
+	if (cur == NULL) {
+		free(m);
+		return -ENOMEM;
+	}
+	m->cursor = cur;
+	m->subscription = sub;
+	m->from = from;
+	TAILQ_INSERT_TAIL(&cur->members, m, in_cursor);
+	TAILQ_INSERT_TAIL(&sub->members, m, in_subscription);
+	return 0;
+}
+
+static bool
+cursor_wants(const struct cursor *cur, uint64_t seq, enum rpc_event_type type)
+{
+	const struct member *m;
+
+	TAILQ_FOREACH (m, &cur->members, in_cursor)
+		if (m->from <= seq &&
+		    (m->subscription->types & (1u << type)) != 0)
+			return true;
+	return false;
+}
+
+/* Some member wants every event from the cursor on. */
+static bool
+cursor_wants_all(const struct cursor *cur)
+{
+	const struct member *m;
+
+	TAILQ_FOREACH (m, &cur->members, in_cursor)
+		if (m->from <= cur->next &&
+		    m->subscription->types == UINT32_MAX)
+			return true;
+	return false;
+}
+
+/* Bytes that the ring holds for it. */
 static size_t
 cursor_backlog(const struct cursor *cur)
 {
 	const struct events_source *src = cur->source;
 	uint64_t seq = cur->next < oldest(src) ? oldest(src) : cur->next;
-	uint32_t types = cur->subscription->types;
 	size_t sum = 0;
 
 	if (seq >= src->next)
 		return 0;
-	if (types == UINT32_MAX)
+	if (cursor_wants_all(cur))
 		return (size_t)(src->written - record_of(src, seq)->at);
 	for (; seq < src->next; seq++) {
 		const struct record *r = record_of(src, seq);
 
-		if ((types & (1u << r->type)) != 0)
+		if (cursor_wants(cur, seq, r->type))
 			sum += r->len;
 	}
 	return sum;
+}
+
+/* The first event up to `last` that a member waits for, 0 for none. */
+static uint64_t
+first_missed(const struct cursor *cur, uint64_t last)
+{
+	uint64_t first = UINT64_MAX;
+	const struct member *m;
+
+	TAILQ_FOREACH (m, &cur->members, in_cursor)
+		if (m->from < first)
+			first = m->from;
+	if (first < cur->next)
+		first = cur->next;
+	return first <= last ? first : 0;
 }
 
 /* Where the ring no longer has what the cursor wants (K15). Its seq is the
@@ -233,21 +349,23 @@ cursor_backlog(const struct cursor *cur)
 static void
 send_overrun(struct cursor *cur, uint64_t last)
 {
+	uint64_t first = first_missed(cur, last);
 	struct rpc_out out;
 
+	cur->next = last + 1;
+	if (first == 0)
+		return;
 	rpc_out_init(&out);
 	rpc_begin_notify(&out, "event");
 	rpc_add_u64(&out, "seq", last);
 	rpc_add_u64(&out, "time", control_time_ms());
 	rpc_add_str(&out, "sessionId", cur->source->session);
 	rpc_add_str(&out, "type", rpc_event_name(RPC_EVENT_OVERRUN));
-	rpc_add_u64(&out, "first", cur->next);
+	rpc_add_u64(&out, "first", first);
 	rpc_add_u64(&out, "last", last);
 	if (rpc_end_message(&out) == 0)
-		client_send(cur->subscription->reader->client, out.data,
-		    out.len);
+		client_send(cur->reader->client, out.data, out.len);
 	rpc_out_done(&out);
-	cur->next = last + 1;
 }
 
 /* The end of the run of lost events that starts at the cursor, or its own seq
@@ -269,7 +387,7 @@ lost_until(const struct cursor *cur)
 static bool
 cursor_pump(struct cursor *cur)
 {
-	struct client *client = cur->subscription->reader->client;
+	struct client *client = cur->reader->client;
 	struct events_source *src = cur->source;
 
 	for (int i = 0; i < PUMP_BURST && cur->next < src->next; i++) {
@@ -284,7 +402,7 @@ cursor_pump(struct cursor *cur)
 		}
 		r = record_of(src, cur->next);
 		cur->next++;
-		if ((cur->subscription->types & (1u << r->type)) != 0)
+		if (cursor_wants(cur, cur->next - 1, r->type))
 			client_send(client, r->data, r->len);
 	}
 	return cur->next < src->next;
@@ -335,7 +453,7 @@ source_offer(struct events_source *src)
 		if (!caller_may_see(&reader->who, src->owner))
 			continue;
 		TAILQ_FOREACH (sub, &reader->subscriptions, entry)
-			if (sub->all && cursor_new(sub, src, src->next) == NULL)
+			if (sub->all && member_new(sub, src, src->next) != 0)
 				log_event(EV_INTERNAL,
 				    LF_STR(LK_SESSION, src->session),
 				    LF_STR(LK_REASON,
@@ -381,7 +499,7 @@ events_source_new(struct events *ev, const char *session_id, uid_t owner,
 static void
 close_cursor(struct cursor *cur)
 {
-	struct events_reader *reader = cur->subscription->reader;
+	struct events_reader *reader = cur->reader;
 
 	cur->held = cursor_backlog(cur);
 	reader->held += cur->held;
@@ -471,7 +589,7 @@ events_end(struct events_source *src)
 	/* a long event's buffer is not kept for short ones */
 	rpc_out_done(&src->out);
 	TAILQ_FOREACH (cur, &src->cursors, in_source)
-		event_active(cur->subscription->reader->pump, 0, 0);
+		event_active(cur->reader->pump, 0, 0);
 }
 
 void
@@ -486,18 +604,11 @@ size_t
 events_backlog(const struct events_source *src, uint64_t client)
 {
 	const struct cursor *cur;
-	size_t worst = 0;
 
-	TAILQ_FOREACH (cur, &src->cursors, in_source) {
-		size_t n;
-
-		if (cur->subscription->reader->who.client != client)
-			continue;
-		n = cursor_backlog(cur);
-		if (n > worst)
-			worst = n;
-	}
-	return worst;
+	TAILQ_FOREACH (cur, &src->cursors, in_source)
+		if (cur->reader->who.client == client)
+			return cursor_backlog(cur);
+	return 0;
 }
 
 void
@@ -537,20 +648,15 @@ static void
 on_pump(evutil_socket_t fd, short what, void *arg)
 {
 	struct events_reader *reader = arg;
-	struct subscription *sub;
+	struct cursor *cur, *next;
 	bool more = false;
 
 	(void)fd;
 	(void)what;
-	TAILQ_FOREACH (sub, &reader->subscriptions, entry) {
-		struct cursor *cur, *next;
-
-		for (cur = TAILQ_FIRST(&sub->cursors); cur != NULL;
-		     cur = next) {
-			next = TAILQ_NEXT(cur, in_subscription);
-			if (pump_one(cur))
-				more = true;
-		}
+	for (cur = TAILQ_FIRST(&reader->cursors); cur != NULL; cur = next) {
+		next = TAILQ_NEXT(cur, in_reader);
+		if (pump_one(cur))
+			more = true;
 	}
 	/* without room, client.c calls when there is some */
 	if (more && client_pending(reader->client) < CLIENT_OUT_HIGH)
@@ -563,19 +669,30 @@ events_reader_ready(struct events_reader *reader)
 	event_active(reader->pump, 0, 0);
 }
 
+/* The last subscription that wanted its source has ended. */
+static void
+cursor_end(struct cursor *cur)
+{
+	struct events_source *src = cur->source;
+
+	cursor_free(cur);
+	if (src->on_room != NULL)
+		event_active(src->room, 0, 0);
+	if (src->closed && TAILQ_EMPTY(&src->cursors))
+		source_free(src);
+}
+
 static void
 subscription_free(struct subscription *sub)
 {
-	struct cursor *cur;
+	struct member *m;
 
-	while ((cur = TAILQ_FIRST(&sub->cursors)) != NULL) {
-		struct events_source *src = cur->source;
+	while ((m = TAILQ_FIRST(&sub->members)) != NULL) {
+		struct cursor *cur = m->cursor;
 
-		cursor_free(cur);
-		if (src->on_room != NULL)
-			event_active(src->room, 0, 0);
-		if (src->closed && TAILQ_EMPTY(&src->cursors))
-			source_free(src);
+		member_free(m);
+		if (TAILQ_EMPTY(&cur->members))
+			cursor_end(cur);
 	}
 	TAILQ_REMOVE(&sub->reader->subscriptions, sub, entry);
 	sub->reader->nsubscriptions--;
@@ -615,6 +732,7 @@ reader_of(struct events *ev, struct client *client)
 	reader->client = client;
 	reader->who = *client_caller(client);
 	TAILQ_INIT(&reader->subscriptions);
+	TAILQ_INIT(&reader->cursors);
 	TAILQ_INSERT_TAIL(&ev->readers, reader, entry);
 	client_set_reader(client, reader);
 	return reader;
@@ -629,7 +747,7 @@ subscribe_all(struct events *ev, struct subscription *sub)
 	TAILQ_FOREACH (src, &ev->sources, entry)
 		if (!src->closed &&
 		    caller_may_see(&sub->reader->who, src->owner) &&
-		    cursor_new(sub, src, src->next) == NULL)
+		    member_new(sub, src, src->next) != 0)
 			return -ENOMEM;
 	return 0;
 }
@@ -642,7 +760,7 @@ subscribe_one(struct subscription *sub, struct events_source *src,
 
 	if (next < oldest(src) || next < src->first_ever || next > src->next)
 		return -ESTALE;
-	if (cursor_new(sub, src, next) == NULL)
+	if (member_new(sub, src, next) != 0)
 		return -ENOMEM;
 	*ret_next = next;
 	return 0;
@@ -666,7 +784,7 @@ events_subscribe(struct events *ev, struct client *client,
 		return -ENOMEM;
 	sub->reader = reader;
 	sub->types = types == 0 ? UINT32_MAX : types;
-	TAILQ_INIT(&sub->cursors);
+	TAILQ_INIT(&sub->members);
 	TAILQ_INSERT_TAIL(&reader->subscriptions, sub, entry);
 	reader->nsubscriptions++;
 	r = src == NULL ? subscribe_all(ev, sub) :

@@ -6,8 +6,10 @@
  * subscription reads from sources through cursors: events are copied to a
  * connection only as fast as its socket takes them, so what a slow client has
  * not taken costs nothing but the ring that is kept anyway. When the ring
- * drops an event that a cursor has not reached, the subscription gets one
- * `overrun {first, last}` in its place and goes on behind it.
+ * drops an event that a cursor has not reached, the connection gets one
+ * `overrun {first, last}` in its place and goes on behind it. A connection
+ * gets an event once, in order, however many of its subscriptions cover it;
+ * only a `since` makes it get again what it asks for.
  *
  * A source that was restored after a restart of stockade-control starts at
  * seq (seconds since 1970) * 2^20 + 1: an older `since` answers gone, and no

@@ -385,6 +385,61 @@ only_the_types_asked_for_are_sent(void **state)
 }
 
 static void
+subscriptions_that_overlap_send_once_and_in_order(void **state)
+{
+	struct events_source *src = source_new("s", 1);
+	struct client *c = &clients[0];
+
+	(void)state;
+	assert_int_equal(subscribe(c, NULL, 0, 0, NULL), 0);
+	assert_int_equal(subscribe(c, src, 1u << RPC_EVENT_EXIT, 0, NULL), 0);
+	assert_int_equal(subscribe(c, src, 0, 0, NULL), 0);
+	for (int i = 0; i < 200; i++)
+		emit_data(src, 10);
+	events_emit(src, RPC_EVENT_EXIT, "e1");
+	turn();
+	for (uint64_t seq = 1; seq <= 201; seq++)
+		assert_int_equal(take_seq(c, NULL), seq);
+	assert_int_equal(take_seq(c, NULL), 0);
+	/* one of them ends, the others go on */
+	assert_int_equal(events_unsubscribe(c, 1), 0);
+	assert_int_equal(events_unsubscribe(c, 3), 0);
+	emit_data(src, 10);
+	events_emit(src, RPC_EVENT_EXIT, "e2");
+	turn();
+	assert_int_equal(take_seq(c, NULL), 203);
+	assert_int_equal(take_seq(c, NULL), 0);
+}
+
+static void
+a_replay_beside_a_live_subscription_is_in_order(void **state)
+{
+	struct events_source *src = source_new("s", 1);
+	struct client *c = &clients[0];
+	uint64_t next;
+
+	(void)state;
+	assert_int_equal(subscribe(c, src, 1u << RPC_EVENT_EXIT, 0, NULL), 0);
+	emit_data(src, 10);
+	events_emit(src, RPC_EVENT_EXIT, "e1");
+	emit_data(src, 10);
+	turn();
+	assert_int_equal(take_seq(c, NULL), 2);
+	assert_int_equal(subscribe(c, src, 1u << RPC_EVENT_STDOUT, 1, &next),
+	    0);
+	assert_int_equal(next, 1);
+	events_emit(src, RPC_EVENT_EXIT, "e2");
+	emit_data(src, 10);
+	turn();
+	/* 2 was sent to the first one and is not asked for by the second */
+	assert_int_equal(take_seq(c, NULL), 1);
+	assert_int_equal(take_seq(c, NULL), 3);
+	assert_int_equal(take_seq(c, NULL), 4);
+	assert_int_equal(take_seq(c, NULL), 5);
+	assert_int_equal(take_seq(c, NULL), 0);
+}
+
+static void
 all_means_ones_own(void **state)
 {
 	struct events_source *first = source_new("a", 1), *second;
@@ -493,6 +548,8 @@ main(void)
 		TEST(the_backlog_is_the_subscribers_own),
 		TEST(an_end_of_subscription_makes_room),
 		TEST(only_the_types_asked_for_are_sent),
+		TEST(subscriptions_that_overlap_send_once_and_in_order),
+		TEST(a_replay_beside_a_live_subscription_is_in_order),
 		TEST(all_means_ones_own),
 		TEST(a_closed_stream_is_read_to_its_end),
 		TEST(ended_sessions_do_not_pile_up_for_who_does_not_read),
