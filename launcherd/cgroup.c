@@ -166,22 +166,22 @@ remove_top(int parent_fd, const char *name)
 
 /* ---------------------------------------------------------------- the tree */
 
-/* Words of cgroup.controllers that are enabled for the children. */
+/* Words of cgroup.subtree_control: what the children have. */
 static void
-learn_unified(struct cgroup_tree *tree)
+learn_unified(int dirfd, bool ret[CGROUP_CONTROLLERS])
 {
 	char text[512];
 	char *save = NULL;
 
-	if (read_at(tree->top_fd, "cgroup.controllers", text,
-	    sizeof(text)) <= 0)
+	memset(ret, 0, CGROUP_CONTROLLERS * sizeof(*ret));
+	if (read_at(dirfd, "cgroup.subtree_control", text, sizeof(text)) <= 0)
 		return;
 	for (char *word = strtok_r(text, " \n", &save); word != NULL;
 	    word = strtok_r(NULL, " \n", &save))
 		for (size_t i = 0; i < CGROUP_CONTROLLERS; i++)
 			if (strcmp(word, cgroup_controller_name(
 			    (enum cgroup_controller)i)) == 0)
-				tree->unified[i] = true;
+				ret[i] = true;
 }
 
 static int
@@ -244,46 +244,6 @@ move_service(struct cgroup_tree *tree)
 	}
 }
 
-static int
-open_unified(struct cgroup_tree *tree)
-{
-	bool any = false;
-
-	tree->parent_fd = open_dir(AT_FDCWD, tree->layout.unified);
-	if (tree->parent_fd < 0)
-		return tree->parent_fd;
-	if (enable_below(tree->parent_fd, &any) == -EBUSY) {
-		move_service(tree);
-		(void)enable_below(tree->parent_fd, &any);
-	}
-	tree->top_fd = make_top(tree->parent_fd, tree->name);
-	if (tree->top_fd < 0)
-		return tree->top_fd;
-	(void)enable_below(tree->top_fd, &any);
-	learn_unified(tree);
-	if (faccessat(tree->top_fd, "cgroup.kill", F_OK, 0) < 0 ||
-	    faccessat(tree->top_fd, "cgroup.freeze", F_OK, 0) < 0)
-		return -EOPNOTSUPP;
-	return 0;
-}
-
-static void
-open_legacy(struct cgroup_tree *tree)
-{
-	for (size_t i = 0; i < CGROUP_CONTROLLERS; i++) {
-		autoclose int parent = -1;
-		int fd;
-
-		if (tree->unified[i] || tree->layout.legacy[i][0] == '\0')
-			continue;
-		parent = open_dir(AT_FDCWD, tree->layout.legacy[i]);
-		if (parent < 0)
-			continue;
-		fd = make_top(parent, tree->name);
-		tree->legacy_fd[i] = fd < 0 ? -1 : fd;
-	}
-}
-
 static long
 now_ms(void)
 {
@@ -343,6 +303,94 @@ remove_runs(int dirfd)
 			removed++;
 	(void)closedir(dir);
 	return removed;
+}
+
+/* The instance's directory in `parent`; what its children have is learnt. */
+static int
+open_top(struct cgroup_tree *tree, const char *parent, bool ours)
+{
+	bool any = false;
+
+	tree->parent_fd = open_dir(AT_FDCWD, parent);
+	if (tree->parent_fd < 0)
+		return tree->parent_fd;
+	if (ours && enable_below(tree->parent_fd, &any) == -EBUSY) {
+		move_service(tree);
+		(void)enable_below(tree->parent_fd, &any);
+	}
+	tree->top_fd = make_top(tree->parent_fd, tree->name);
+	if (tree->top_fd < 0)
+		return tree->top_fd;
+	(void)enable_below(tree->top_fd, &any);
+	learn_unified(tree->top_fd, tree->unified);
+	return 0;
+}
+
+/* Whether a limit of memory can be had in v1 or in what was just opened. */
+static bool
+has_memory(const struct cgroup_tree *tree)
+{
+	return tree->unified[CGROUP_MEMORY] ||
+	    tree->layout.legacy[CGROUP_MEMORY][0] != '\0';
+}
+
+/* The root of the tree gives its children memory: another place to be. */
+static bool
+root_has_memory(const struct cgroup_tree *tree)
+{
+	autoclose int fd = open_dir(AT_FDCWD, tree->layout.unified_top);
+	bool has[CGROUP_CONTROLLERS];
+
+	if (fd < 0 || strcmp(tree->layout.unified,
+	    tree->layout.unified_top) == 0)
+		return false;
+	learn_unified(fd, has);
+	return has[CGROUP_MEMORY];
+}
+
+/*
+ * Below our own cgroup; but when strangers live there too (started from a
+ * login session, say), it cannot give controllers to children, and the
+ * instance goes below the root of the tree instead: limits are worth more than
+ * the place. The names are the same, so leftovers are found in both.
+ */
+static int
+open_unified(struct cgroup_tree *tree)
+{
+	int error = open_top(tree, tree->layout.unified, true);
+
+	if (error == 0 && !has_memory(tree) && root_has_memory(tree)) {
+		(void)cgroup_kill(tree->top_fd);
+		(void)wait_empty(tree->top_fd, LEFTOVER_MS);
+		(void)remove_runs(tree->top_fd);
+		close_all(&tree->top_fd, 1);
+		remove_top(tree->parent_fd, tree->name);
+		close_all(&tree->parent_fd, 1);
+		error = open_top(tree, tree->layout.unified_top, false);
+	}
+	if (error < 0)
+		return error;
+	if (faccessat(tree->top_fd, "cgroup.kill", F_OK, 0) < 0 ||
+	    faccessat(tree->top_fd, "cgroup.freeze", F_OK, 0) < 0)
+		return -EOPNOTSUPP;
+	return 0;
+}
+
+static void
+open_legacy(struct cgroup_tree *tree)
+{
+	for (size_t i = 0; i < CGROUP_CONTROLLERS; i++) {
+		autoclose int parent = -1;
+		int fd;
+
+		if (tree->unified[i] || tree->layout.legacy[i][0] == '\0')
+			continue;
+		parent = open_dir(AT_FDCWD, tree->layout.legacy[i]);
+		if (parent < 0)
+			continue;
+		fd = make_top(parent, tree->name);
+		tree->legacy_fd[i] = fd < 0 ? -1 : fd;
+	}
 }
 
 static unsigned

@@ -209,8 +209,21 @@ send_exec(struct run *run, struct exec *exec, const struct msg_exec_ask *msg,
 	return peer_send(run->init, MSG_init_exec, &order, send, n);
 }
 
+/* A directory of the host would be a way out of the view. Landlock closes it
+ * too; here the caller is told. */
+static bool
+has_directory(const int *fds, size_t n)
+{
+	struct stat st;
+
+	for (size_t i = 0; i < n; i++)
+		if (fstat(fds[i], &st) < 0 || S_ISDIR(st.st_mode))
+			return true;
+	return false;
+}
+
 static const char *
-refusal(struct run *run, const struct msg_exec_ask *msg, int plan_fd,
+refusal(struct run *run, const struct msg_exec_ask *msg, const int *fds,
     int *ret_error)
 {
 	ptrdiff_t size;
@@ -228,7 +241,10 @@ refusal(struct run *run, const struct msg_exec_ask *msg, int plan_fd,
 	*ret_error = EEXIST;
 	if (exec_find(run, msg->exec) != NULL)
 		return "exec";
-	size = memfd_check(plan_fd, PLAN_BYTES_MAX);
+	*ret_error = EISDIR;
+	if (has_directory(fds + 1, (size_t)msg->passed))
+		return "stdio";
+	size = memfd_check(fds[0], PLAN_BYTES_MAX);
 	*ret_error = size < 0 ? (int)-size : 0;
 	return size < 0 ? "plan" : NULL;
 }
@@ -262,7 +278,7 @@ exec_ask(struct launcherd *l, const struct msg_exec_ask *msg, int *fds,
 		close_all(fds, nfds);
 		return -EPROTO;
 	}
-	step = refusal(run, msg, fds[0], &error);
+	step = refusal(run, msg, fds, &error);
 	if (step == NULL) {
 		step = "start";
 		error = -exec_start_in(run, msg, fds, nfds);

@@ -80,6 +80,9 @@ take_line(struct probe_result rows[PROBE_ROW_COUNT], const struct line *line,
 	if (!rest->known)
 		rest->available = true;
 	rest->known = true;
+	if (rest->available && line->ok && strcmp(line->name,
+	    probe_row_name(PROBE_NAMESPACES)) == 0)
+		memcpy(rest->detail, line->detail, sizeof(rest->detail));
 	if (!line->ok && rest->available) {
 		rest->available = false;
 		(void)snprintf(rest->detail, sizeof(rest->detail),

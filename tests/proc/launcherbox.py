@@ -103,6 +103,15 @@ def own_cgroup_dirs():
     return result
 
 
+def unified_top():
+    """The mount point of the cgroup2 tree."""
+    for line in read_file("/proc/self/mountinfo").splitlines():
+        left, right = line.split(" - ")
+        if right.startswith("cgroup2 "):
+            return left.split(" ")[4]
+    return "/nonexistent"
+
+
 class Launcherd:
     def __init__(self, probe=0, allow_userns=0, setup=True, instance=None,
                  preexec=None, program=PROGRAM):

@@ -501,6 +501,13 @@ def test_passed_descriptors_are_the_commands_own(run):
     os.close(r)
 
 
+def test_directory_as_standard_input_is_refused(run):
+    fd = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
+    number, answer = run.start(["/bin/ls"], passed=[fd])
+    assert (answer.error, answer.step) == (21, "stdio")
+    os.close(fd)
+
+
 def test_terminal(run):
     number, answer = run.start(
         ["/bin/bash", "-c", "tty; stty size; read x; stty size"], tty=1,
@@ -618,6 +625,28 @@ def test_destroy_with_grace_lets_it_end(own, tree):
     run.ended()
     assert time.monotonic() - start < 4
     assert read(answer.fds[0], 10) == b"bye\n"
+
+
+def test_destroy_while_it_starts(own, tree):
+    sandbox = own.send_launch(mounts=[(tree, False)])
+    own.chan.send("destroy_ask", sandbox=sandbox, cause=1, grace_ms=3000)
+    answer = own.chan.expect("launch_answer", sandbox=sandbox)
+    if answer.code == 0:        # it was faster
+        own.chan.expect("run_ended", sandbox=sandbox)
+    else:
+        assert answer.code == 23 and "destroyed" in answer.reason
+    assert own.cgroups() == []
+
+
+def test_term_ends_it_and_all_runs(tree):
+    daemon = Launcherd()
+    run = daemon.launch(mounts=[(tree, False)])
+    pids = run.pids()
+    daemon.process.terminate()
+    assert daemon.process.wait(5) == 0
+    assert gone(pids) and daemon.cgroups() == []
+    run.release()
+    daemon.close()
 
 
 def test_grace_ends(own, tree):
@@ -781,6 +810,34 @@ def test_pid_limit_is_told_once(own, tree):
         assert msg.name != "run_notice"
         if msg.name == "run_ended":
             break
+
+
+def without_controllers():
+    """A mount namespace in which the v1 trees are not mounted."""
+    import ctypes
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.unshare(0x20000) == 0
+    assert libc.mount(b"none", b"/", None, 0x44000, None) == 0
+    for line in launcherbox.read_file("/proc/self/mountinfo").splitlines():
+        left, right = line.split(" - ")
+        if right.startswith("cgroup "):
+            assert libc.umount2(left.split(" ")[4].encode(), 2) == 0
+
+
+@pytest.mark.skipif("memory" in launcherbox.read_file(
+    launcherbox.unified_top() + "/cgroup.controllers").split(),
+    reason="the host's cgroup2 tree has the controllers")
+def test_limit_without_a_controller(tree):
+    daemon = Launcherd(preexec=without_controllers)
+    answer = daemon.refused(mounts=[(tree, False)], memory=1 << 30, named=1)
+    assert (answer.code, answer.step) == (10, "cgroup")
+    assert "no cgroup controller" in answer.reason
+    run = daemon.launch(mounts=[(tree, False)], memory=1 << 30, pids=100,
+                        named=4)
+    assert run.answer.limits_unset == 3
+    assert run.freeze(True).error == 0
+    run.destroy()
+    assert daemon.close() == 0
 
 
 def test_stat(own, tree):
