@@ -526,11 +526,15 @@ on_drained(int fd, short what, void *arg)
 	finish(arg);
 }
 
+/* From the loop, in its next turn: the caller goes on using the session. The
+ * timer was made when the run ended. */
 void
 session_try_finish(struct session *s)
 {
-	if (s->ended && exec_alive(s) == 0)
-		(void)session_timer(s, &s->end_timer, 1, on_drained);
+	static const struct timeval now = { 0, 0 };
+
+	if (s->ended && exec_alive(s) == 0 && s->end_timer != NULL)
+		(void)evtimer_add(s->end_timer, &now);
 }
 
 int
