@@ -10,7 +10,9 @@
 #include "proxyd/proxyd.h"
 #include "proxyd/session.h"
 
-#define MERGE_S 5
+/* Only keeps a flood off the channel: stockade-control merges for 5 s (SPEC
+ * L6), and what comes later than that would be a record of its own. */
+#define MERGE_S 2
 #define ITEMS_MAX 128
 #define RATE_MAX 64	/* messages a second and session */
 #define QUEUE_HIGH 1024	/* packets that wait for the supervisor */

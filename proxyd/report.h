@@ -1,7 +1,7 @@
 /*
  * Refusals of one session on their way to the supervisor: each is a message
  * `violation` (SPEC G26, L1).  A run can cause refusals faster than anybody
- * can read them, so equal ones within 5 s are counted and sent as one, and
+ * can read them, so equal ones within 2 s are counted and sent as one, and
  * beyond a rate only their number is (L6).
  */
 #ifndef PROXYD_REPORT_H
