@@ -197,7 +197,7 @@ static void
 put_parents(struct builder *b, const char *path)
 {
 	for (const char *p = strchr(path + 1, '/'); p != NULL;
-	    p = strchr(p + 1, '/')) {
+	     p = strchr(p + 1, '/')) {
 		size_t len = (size_t)(p - path);
 
 		if (is_known(b, path, len))
@@ -277,9 +277,9 @@ file_crosses_link(const struct bwrap_input *in)
 	for (size_t i = 0; i < in->plan->nfiles; i++)
 		for (size_t k = 0; k < in->etc->nentries; k++)
 			if (strcmp(in->plan->files[i].path,
-			    in->etc->entries[k].path) != 0 &&
+				in->etc->entries[k].path) != 0 &&
 			    path_is_within(in->plan->files[i].path,
-			    in->etc->entries[k].path))
+				in->etc->entries[k].path))
 				return true;
 	return false;
 }
@@ -291,7 +291,8 @@ put_etc(struct builder *b, const char **why)
 	const struct plan *plan = in->plan;
 
 	if (file_crosses_link(in)) {
-		*why = "a generated file lies in a directory of the host's /etc";
+		*why =
+		    "a generated file lies in a directory of the host's /etc";
 		return -EPERM;
 	}
 	for (size_t i = 0; i < in->etc->nentries; i++) {
@@ -378,8 +379,7 @@ put_masks(struct builder *b)
 	const struct sources *s = b->in->sources;
 
 	for (size_t i = 0; i < s->nmasks; i++)
-		put_bind_fd(b->a, true, b->in->mask_fds[i],
-		    s->masks[i].target);
+		put_bind_fd(b->a, true, b->in->mask_fds[i], s->masks[i].target);
 }
 
 int
@@ -407,7 +407,7 @@ bwrap_args_build(const struct bwrap_input *in, struct bwrap_args *ret,
 		error = ret->error;
 		if (error == -E2BIG)
 			*ret_why = "more mounts and protected paths than "
-			    "bubblewrap takes";
+				   "bubblewrap takes";
 	}
 	if (error < 0)
 		bwrap_args_done(ret);

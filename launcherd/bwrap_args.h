@@ -24,14 +24,14 @@ struct bwrap_input {
 	const struct plan *plan;
 	const struct sources *sources;
 	const struct view_tree *etc;
-	const int *file_fds;	/* one for each of plan->files, at its start */
-	const int *mask_fds;	/* one for each of sources->masks; consumed by
+	const int *file_fds; /* one for each of plan->files, at its start */
+	const int *mask_fds; /* one for each of sources->masks; consumed by
 				 * bubblewrap, so each its own */
-	int init_fd;		/* O_PATH, stockade-init */
-	int connect_fd;		/* O_PATH, stockade-connect; -1: none */
-	int etc_fd;		/* the copy of /etc */
-	const char *const *root_links;	/* "bin", "usr/bin", ... pairs, NULL */
-	const char *const *root_binds;	/* "/lib64", ..., NULL */
+	int init_fd; /* O_PATH, stockade-init */
+	int connect_fd; /* O_PATH, stockade-connect; -1: none */
+	int etc_fd; /* the copy of /etc */
+	const char *const *root_links; /* "bin", "usr/bin", ... pairs, NULL */
+	const char *const *root_binds; /* "/lib64", ..., NULL */
 };
 
 struct bwrap_args {
@@ -39,10 +39,10 @@ struct bwrap_args {
 	size_t len;
 	size_t cap;
 	size_t count;
-	size_t nfds;		/* descriptors named in the text: bubblewrap's */
-	int *fds;		/* process must inherit exactly these */
+	size_t nfds; /* descriptors named in the text: bubblewrap's */
+	int *fds; /* process must inherit exactly these */
 	size_t cap_fds;
-	int error;		/* sticky: -ENOMEM, -E2BIG */
+	int error; /* sticky: -ENOMEM, -E2BIG */
 };
 
 /*

@@ -28,11 +28,11 @@
 
 struct cgroup_tree {
 	struct cgroup_layout layout;
-	char name[96];			/* stockade-<instance> */
-	int parent_fd;			/* our own cgroup, cgroup2 tree */
-	int top_fd;			/* the instance, cgroup2 tree */
-	int legacy_fd[CGROUP_CONTROLLERS];	/* the instance, v1; -1 */
-	bool unified[CGROUP_CONTROLLERS];	/* controller works in cgroup2 */
+	char name[96]; /* stockade-<instance> */
+	int parent_fd; /* our own cgroup, cgroup2 tree */
+	int top_fd; /* the instance, cgroup2 tree */
+	int legacy_fd[CGROUP_CONTROLLERS]; /* the instance, v1; -1 */
+	bool unified[CGROUP_CONTROLLERS]; /* controller works in cgroup2 */
 };
 
 /* ---------------------------------------------------------------- small I/O */
@@ -117,8 +117,8 @@ read_value(int dirfd, const char *file, const char *key)
 static int
 open_dir(int dirfd, const char *name)
 {
-	int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
-	    O_CLOEXEC);
+	int fd = openat(dirfd, name,
+	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 	return fd < 0 ? -errno : fd;
 }
@@ -177,10 +177,11 @@ learn_unified(int dirfd, bool ret[CGROUP_CONTROLLERS])
 	if (read_at(dirfd, "cgroup.subtree_control", text, sizeof(text)) <= 0)
 		return;
 	for (char *word = strtok_r(text, " \n", &save); word != NULL;
-	    word = strtok_r(NULL, " \n", &save))
+	     word = strtok_r(NULL, " \n", &save))
 		for (size_t i = 0; i < CGROUP_CONTROLLERS; i++)
-			if (strcmp(word, cgroup_controller_name(
-			    (enum cgroup_controller)i)) == 0)
+			if (strcmp(word,
+				cgroup_controller_name(
+				    (enum cgroup_controller)i)) == 0)
 				ret[i] = true;
 }
 
@@ -219,11 +220,11 @@ move_service(struct cgroup_tree *tree)
 	char *save = NULL;
 	autoclose int leaf = make_top(tree->parent_fd, "stockade-service");
 
-	if (leaf < 0 || read_at(tree->parent_fd, "cgroup.procs", text,
-	    sizeof(text)) <= 0)
+	if (leaf < 0 ||
+	    read_at(tree->parent_fd, "cgroup.procs", text, sizeof(text)) <= 0)
 		return;
 	for (char *word = strtok_r(text, "\n", &save); word != NULL;
-	    word = strtok_r(NULL, "\n", &save)) {
+	     word = strtok_r(NULL, "\n", &save)) {
 		char path[64];
 		char stat[512];
 		const char *after;
@@ -258,8 +259,7 @@ now_ms(void)
 static int
 wait_empty(int dirfd, int timeout_ms)
 {
-	autoclose int fd = openat(dirfd, "cgroup.events",
-	    O_RDONLY | O_CLOEXEC);
+	autoclose int fd = openat(dirfd, "cgroup.events", O_RDONLY | O_CLOEXEC);
 	long end = now_ms() + timeout_ms;
 
 	if (fd < 0)
@@ -297,8 +297,8 @@ remove_runs(int dirfd)
 		return 0;
 	}
 	while ((entry = readdir(dir)) != NULL)
-		if (strncmp(entry->d_name, RUN_PREFIX,
-		    strlen(RUN_PREFIX)) == 0 &&
+		if (strncmp(entry->d_name, RUN_PREFIX, strlen(RUN_PREFIX)) ==
+			0 &&
 		    unlinkat(dirfd, entry->d_name, AT_REMOVEDIR) == 0)
 			removed++;
 	(void)closedir(dir);
@@ -341,8 +341,8 @@ root_has_memory(const struct cgroup_tree *tree)
 	autoclose int fd = open_dir(AT_FDCWD, tree->layout.unified_top);
 	bool has[CGROUP_CONTROLLERS];
 
-	if (fd < 0 || strcmp(tree->layout.unified,
-	    tree->layout.unified_top) == 0)
+	if (fd < 0 ||
+	    strcmp(tree->layout.unified, tree->layout.unified_top) == 0)
 		return false;
 	learn_unified(fd, has);
 	return has[CGROUP_MEMORY];
@@ -439,8 +439,7 @@ cgroup_tree_open(const char *instance, struct cgroup_tree **ret,
 	tree->parent_fd = tree->top_fd = -1;
 	for (size_t i = 0; i < CGROUP_CONTROLLERS; i++)
 		tree->legacy_fd[i] = -1;
-	(void)snprintf(tree->name, sizeof(tree->name), "stockade-%s",
-	    instance);
+	(void)snprintf(tree->name, sizeof(tree->name), "stockade-%s", instance);
 	error = -EIO;
 	if (mountinfo == NULL || self == NULL)
 		goto fail;
@@ -580,8 +579,7 @@ set_limit(struct cgroup_tree *tree, struct cgroup *cg,
 
 int
 cgroup_make(struct cgroup_tree *tree, const char *name,
-    const struct cgroup_limits *limits, struct cgroup *ret,
-    unsigned *ret_unset)
+    const struct cgroup_limits *limits, struct cgroup *ret, unsigned *ret_unset)
 {
 	const uint64_t wanted[CGROUP_CONTROLLERS] = {
 		[CGROUP_MEMORY] = limits->memory_bytes,
@@ -627,8 +625,8 @@ cgroup_remove(struct cgroup_tree *tree, const struct cgroup *cg)
 
 	for (size_t i = 0; i < CGROUP_CONTROLLERS; i++)
 		if ((cg->legacy & 1u << i) != 0 &&
-		    unlinkat(tree->legacy_fd[i], cg->name,
-		    AT_REMOVEDIR) < 0 && errno != ENOENT)
+		    unlinkat(tree->legacy_fd[i], cg->name, AT_REMOVEDIR) < 0 &&
+		    errno != ENOENT)
 			error = -errno;
 	if (unlinkat(tree->top_fd, cg->name, AT_REMOVEDIR) < 0 &&
 	    errno != ENOENT)
@@ -705,26 +703,26 @@ cgroup_use(const struct cgroup_tree *tree, const struct cgroup *cg,
 
 	memset(ret, 0, sizeof(*ret));
 	if (memory >= 0) {
-		ret->memory_bytes = read_number(memory,
-		    "memory.usage_in_bytes");
-		ret->memory_peak = read_number(memory,
-		    "memory.max_usage_in_bytes");
-		ret->memory_limit = read_number(memory,
-		    "memory.limit_in_bytes");
-		ret->oom_kills = read_value(memory, "memory.oom_control",
-		    "oom_kill");
+		ret->memory_bytes =
+		    read_number(memory, "memory.usage_in_bytes");
+		ret->memory_peak =
+		    read_number(memory, "memory.max_usage_in_bytes");
+		ret->memory_limit =
+		    read_number(memory, "memory.limit_in_bytes");
+		ret->oom_kills =
+		    read_value(memory, "memory.oom_control", "oom_kill");
 	} else if (tree->unified[CGROUP_MEMORY]) {
 		ret->memory_bytes = read_number(cg->fd, "memory.current");
 		ret->memory_peak = read_number(cg->fd, "memory.peak");
 		ret->memory_limit = read_number(cg->fd, "memory.max");
-		ret->oom_kills = read_value(cg->fd, "memory.events",
-		    "oom_kill");
+		ret->oom_kills =
+		    read_value(cg->fd, "memory.events", "oom_kill");
 	}
 	if (pids < 0 && !tree->unified[CGROUP_PIDS])
 		return;
 	ret->pids = read_number(pids >= 0 ? pids : cg->fd, "pids.current");
-	ret->forks_refused = read_value(pids >= 0 ? pids : cg->fd,
-	    "pids.events", "max");
+	ret->forks_refused =
+	    read_value(pids >= 0 ? pids : cg->fd, "pids.events", "max");
 }
 
 size_t

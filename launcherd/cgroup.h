@@ -23,15 +23,15 @@
 struct cgroup_tree;
 
 struct cgroup_limits {
-	uint64_t memory_bytes;	/* 0: none, here and below */
+	uint64_t memory_bytes; /* 0: none, here and below */
 	uint64_t pids;
-	uint64_t cpu_milli;	/* 1000: one processor */
+	uint64_t cpu_milli; /* 1000: one processor */
 };
 
 struct cgroup {
 	char name[CGROUP_NAME_MAX];
-	int fd;			/* cgroup2 directory */
-	unsigned legacy;	/* mask of 1u << controller: v1 directory made */
+	int fd; /* cgroup2 directory */
+	unsigned legacy; /* mask of 1u << controller: v1 directory made */
 };
 
 /*
@@ -79,7 +79,7 @@ struct cgroup_state {
 int cgroup_state(int cgroup_fd, struct cgroup_state *ret);
 
 struct cgroup_use {
-	uint64_t memory_bytes;	/* 0: unknown, here and below */
+	uint64_t memory_bytes; /* 0: unknown, here and below */
 	uint64_t memory_peak;
 	uint64_t memory_limit;
 	uint64_t pids;

@@ -53,7 +53,8 @@ self_path(const char *self, const char *controller, const char **ret)
 	for (const char *line = self; *line != '\0';) {
 		size_t len = strcspn(line, "\n");
 		const char *first = memchr(line, ':', len);
-		const char *second = first == NULL ? NULL :
+		const char *second = first == NULL ?
+		    NULL :
 		    memchr(first + 1, ':', len - (size_t)(first + 1 - line));
 
 		if (second != NULL) {
@@ -78,8 +79,8 @@ self_path(const char *self, const char *controller, const char **ret)
  * shows itself as "/", a mount made outside as "/.." and more: not ours.
  */
 static bool
-place_of(const struct mountinfo *mount, const char *path, size_t len,
-    char *out, size_t size)
+place_of(const struct mountinfo *mount, const char *path, size_t len, char *out,
+    size_t size)
 {
 	size_t rlen = strcmp(mount->root, "/") == 0 ? 0 : strlen(mount->root);
 	int n;
@@ -90,7 +91,7 @@ place_of(const struct mountinfo *mount, const char *path, size_t len,
 		return false;
 	path += rlen;
 	len -= rlen;
-	if (len == 1)		/* "/" */
+	if (len == 1) /* "/" */
 		len = 0;
 	n = snprintf(out, size, "%s%.*s", mount->point, (int)len, path);
 	return n > 0 && (size_t)n < size;
@@ -105,8 +106,9 @@ take_mount(const struct mountinfo *mount, const char *self,
 
 	if (strcmp(mount->type, "cgroup2") == 0 && ret->unified[0] == '\0') {
 		len = self_path(self, "", &path);
-		if (len > 0 && place_of(mount, path, len, ret->unified,
-		    sizeof(ret->unified)))
+		if (len > 0 &&
+		    place_of(mount, path, len, ret->unified,
+			sizeof(ret->unified)))
 			memcpy(ret->unified_top, mount->point,
 			    sizeof(ret->unified_top));
 		else
@@ -116,12 +118,14 @@ take_mount(const struct mountinfo *mount, const char *self,
 	if (strcmp(mount->type, "cgroup") != 0)
 		return;
 	for (size_t i = 0; i < CGROUP_CONTROLLERS; i++) {
-		if (ret->legacy[i][0] != '\0' || !list_has(mount->options,
-		    mount->options_len, controller_names[i]))
+		if (ret->legacy[i][0] != '\0' ||
+		    !list_has(mount->options, mount->options_len,
+			controller_names[i]))
 			continue;
 		len = self_path(self, controller_names[i], &path);
-		if (len == 0 || !place_of(mount, path, len, ret->legacy[i],
-		    sizeof(ret->legacy[i])))
+		if (len == 0 ||
+		    !place_of(mount, path, len, ret->legacy[i],
+			sizeof(ret->legacy[i])))
 			ret->legacy[i][0] = '\0';
 	}
 }

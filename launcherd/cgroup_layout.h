@@ -9,8 +9,12 @@
 
 #include <limits.h>
 
-enum cgroup_controller { CGROUP_MEMORY, CGROUP_PIDS, CGROUP_CPU,
-	CGROUP_CONTROLLERS };
+enum cgroup_controller {
+	CGROUP_MEMORY,
+	CGROUP_PIDS,
+	CGROUP_CPU,
+	CGROUP_CONTROLLERS
+};
 
 struct cgroup_layout {
 	/* Directory of our own cgroup in the cgroup2 tree; never empty. */

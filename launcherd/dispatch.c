@@ -35,12 +35,11 @@ open_programs(struct launcherd *l, const char *libexec_dir)
 	l->libexec_fd = open(libexec_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (l->libexec_fd < 0)
 		return -errno;
-	l->init_fd = openat(l->libexec_fd, "stockade-init",
-	    O_PATH | O_CLOEXEC);
+	l->init_fd = openat(l->libexec_fd, "stockade-init", O_PATH | O_CLOEXEC);
 	if (l->init_fd < 0)
 		return -errno;
-	l->connect_fd = openat(l->libexec_fd, "stockade-connect",
-	    O_PATH | O_CLOEXEC);
+	l->connect_fd =
+	    openat(l->libexec_fd, "stockade-connect", O_PATH | O_CLOEXEC);
 	return 0;
 }
 
@@ -92,13 +91,17 @@ on_setup(void *ctx, struct peer *peer, const union msg_any *any, int *fds,
 	l->allow_userns = msg->allow_userns != 0;
 	error = open_programs(l, msg->libexec_dir);
 	if (error < 0)
-		log_line(LOG_LEVEL_ERR, "stockade-launcherd: programs in %s: "
-		    "%s", msg->libexec_dir, strerror(-error));
+		log_line(LOG_LEVEL_ERR,
+		    "stockade-launcherd: programs in %s: "
+		    "%s",
+		    msg->libexec_dir, strerror(-error));
 	if (error == 0) {
 		error = open_view(l, fds[0]);
 		if (error < 0)
-			log_line(LOG_LEVEL_ERR, "stockade-launcherd: runtime "
-			    "directory: %s", strerror(-error));
+			log_line(LOG_LEVEL_ERR,
+			    "stockade-launcherd: runtime "
+			    "directory: %s",
+			    strerror(-error));
 	}
 	close_all(fds, nfds);
 	if (error < 0) {
@@ -141,8 +144,8 @@ on_launch_start(void *ctx, struct peer *peer, const union msg_any *any,
 
 	(void)peer;
 	if (run_find(l, msg->sandbox) == NULL)
-		error = lookup_take_ids(l, msg->request, (uid_t)msg->run_uid,
-		    &ids);
+		error =
+		    lookup_take_ids(l, msg->request, (uid_t)msg->run_uid, &ids);
 	if (error < 0) {
 		close_all(fds, nfds);
 		(void)PEER_SEND(l->supervisor, launch_answer,
@@ -152,8 +155,8 @@ on_launch_start(void *ctx, struct peer *peer, const union msg_any *any,
 		    .reason = "there is no fresh look-up of this user");
 		return 0;
 	}
-	order.user = (struct source_user){ ids.uid, ids.gid, ids.ngroups,
-		ids.groups };
+	order.user =
+	    (struct source_user){ ids.uid, ids.gid, ids.ngroups, ids.groups };
 	run_launch(l, &order, take_fd(&fds[0]));
 	return 0;
 }
@@ -200,8 +203,8 @@ on_exec(void *ctx, struct peer *peer, const union msg_any *any, int *fds,
 }
 
 static int
-on_exec_signal(void *ctx, struct peer *peer, const union msg_any *any,
-    int *fds, size_t nfds)
+on_exec_signal(void *ctx, struct peer *peer, const union msg_any *any, int *fds,
+    size_t nfds)
 {
 	(void)peer;
 	(void)fds;
@@ -211,8 +214,8 @@ on_exec_signal(void *ctx, struct peer *peer, const union msg_any *any,
 }
 
 static int
-on_exec_resize(void *ctx, struct peer *peer, const union msg_any *any,
-    int *fds, size_t nfds)
+on_exec_resize(void *ctx, struct peer *peer, const union msg_any *any, int *fds,
+    size_t nfds)
 {
 	(void)peer;
 	(void)fds;
@@ -274,5 +277,7 @@ static const struct peer_handler handlers[] = {
 };
 
 const struct peer_ops launcherd_peer_ops = {
-	handlers, sizeof(handlers) / sizeof(handlers[0]), on_end,
+	handlers,
+	sizeof(handlers) / sizeof(handlers[0]),
+	on_end,
 };

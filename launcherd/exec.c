@@ -28,7 +28,7 @@
 #include "protocol/plan.h"
 
 #define STDIO 3
-#define END_TTY 3	/* index of EXEC_IO_TTY in ends[] */
+#define END_TTY 3 /* index of EXEC_IO_TTY in ends[] */
 #define FD_FLOOR 4
 
 /* SPEC K23. */
@@ -49,7 +49,7 @@ exec_find(struct run *run, uint64_t id)
 {
 	struct exec *exec;
 
-	TAILQ_FOREACH(exec, &run->execs, entry)
+	TAILQ_FOREACH (exec, &run->execs, entry)
 		if (exec->id == id)
 			return exec;
 	return NULL;
@@ -126,7 +126,8 @@ static void
 answer_error(struct launcherd *l, uint64_t sandbox, uint64_t id, int error,
     const char *step)
 {
-	struct msg_exec_answer msg = { .sandbox = sandbox, .exec = id,
+	struct msg_exec_answer msg = { .sandbox = sandbox,
+		.exec = id,
 		.error = (uint64_t)error };
 
 	MSG_SET_STR(msg.step, step);
@@ -169,8 +170,8 @@ make_stdio(struct launcherd *l, struct exec *exec,
 		int error = 0;
 
 		if (i == 0 && msg->stdin_open == 0) {
-			theirs[0] = fcntl(l->null_fd, F_DUPFD_CLOEXEC,
-			    FD_FLOOR);
+			theirs[0] =
+			    fcntl(l->null_fd, F_DUPFD_CLOEXEC, FD_FLOOR);
 			if (theirs[0] < 0)
 				error = -errno;
 		} else {
@@ -191,7 +192,9 @@ send_exec(struct run *run, struct exec *exec, const struct msg_exec_ask *msg,
     int *fds, size_t nfds)
 {
 	const struct msg_init_exec order = { .exec = msg->exec,
-		.tty = msg->tty, .rows = msg->rows, .cols = msg->cols };
+		.tty = msg->tty,
+		.rows = msg->rows,
+		.cols = msg->cols };
 	int send[1 + STDIO] = { -1, -1, -1, -1 };
 	size_t n = 1 + STDIO;
 	int error = 0;
@@ -307,7 +310,8 @@ send_answer(struct exec *exec)
 {
 	struct run *run = exec->run;
 	struct msg_exec_answer msg = { .sandbox = run->sandbox,
-		.exec = exec->id, .pid = exec->pid };
+		.exec = exec->id,
+		.pid = exec->pid };
 	int fds[EXEC_ENDS];
 	int n = dup_ends(exec, fds, &msg.io);
 
@@ -381,7 +385,7 @@ exec_expire(struct launcherd *l)
 
 	while ((exec = TAILQ_FIRST(&l->runs.ended)) != NULL &&
 	    (l->runs.nended > EXEC_KEEP_MAX ||
-	    now - exec->ended_ms >= EXEC_KEEP_MS))
+		now - exec->ended_ms >= EXEC_KEEP_MS))
 		exec_free(exec);
 }
 
@@ -435,7 +439,7 @@ exec_init_exit(struct run *run, const struct msg_init_exit *msg)
 		probe_exec_exit(run->probe, run, msg->status, msg->signal);
 		return 0;
 	}
-	if (!exec->answered) {		/* could not be handed over */
+	if (!exec->answered) { /* could not be handed over */
 		exec_free(exec);
 		return 0;
 	}
@@ -445,9 +449,8 @@ exec_init_exit(struct run *run, const struct msg_init_exit *msg)
 	exec->status = msg->status;
 	exec->signal = msg->signal;
 	keep_ended(exec);
-	(void)PEER_SEND(run->l->supervisor, exec_exit,
-	    .sandbox = run->sandbox, .exec = msg->exec,
-	    .status = msg->status, .signal = msg->signal);
+	(void)PEER_SEND(run->l->supervisor, exec_exit, .sandbox = run->sandbox,
+	    .exec = msg->exec, .status = msg->status, .signal = msg->signal);
 	return 0;
 }
 
@@ -470,7 +473,7 @@ exec_send_signal(struct launcherd *l, const struct msg_exec_signal *msg)
 		.signal = msg->signal };
 
 	for (size_t i = 0; exec != NULL && i < ARRAY_LEN(permitted_signals);
-	    i++)
+	     i++)
 		if ((uint64_t)permitted_signals[i] == msg->signal)
 			(void)peer_send(exec->run->init, MSG_init_signal,
 			    &order, NULL, 0);
@@ -518,17 +521,26 @@ restore_one(struct exec *exec)
 	    (size_t)n);
 }
 
+static void
+restore_run(struct run *run)
+{
+	struct exec *exec;
+
+	for (exec = TAILQ_FIRST(&run->execs); exec != NULL;
+	     exec = TAILQ_NEXT(exec, entry))
+		if (exec->answered)
+			restore_one(exec);
+}
+
 void
 exec_restore(struct launcherd *l, uint64_t generation)
 {
 	struct run *run;
-	struct exec *exec;
 
 	exec_expire(l);
-	TAILQ_FOREACH(run, &l->runs.list, entry)
-		TAILQ_FOREACH(exec, &run->execs, entry)
-			if (run->probe == NULL && exec->answered)
-				restore_one(exec);
-	(void)PEER_SEND(l->supervisor, restore_done,
-	    .generation = generation);
+	for (run = TAILQ_FIRST(&l->runs.list); run != NULL;
+	     run = TAILQ_NEXT(run, entry))
+		if (run->probe == NULL)
+			restore_run(run);
+	(void)PEER_SEND(l->supervisor, restore_done, .generation = generation);
 }

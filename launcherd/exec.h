@@ -32,12 +32,12 @@ struct run;
 #define EXEC_ENDS 4
 
 struct exec {
-	TAILQ_ENTRY(exec) entry;	/* of its run */
-	TAILQ_ENTRY(exec) ended_entry;	/* of all ended ones, oldest first */
+	TAILQ_ENTRY(exec) entry; /* of its run */
+	TAILQ_ENTRY(exec) ended_entry; /* of all ended ones, oldest first */
 	struct run *run;
 	uint64_t id;
 	uint64_t pid;
-	int ends[EXEC_ENDS];		/* -1: none */
+	int ends[EXEC_ENDS]; /* -1: none */
 	bool tty;
 	bool answered;
 	bool ended;
@@ -51,8 +51,8 @@ int exec_ask(struct launcherd *, const struct msg_exec_ask *, int *fds,
     size_t nfds);
 /* Starts a command in a run that is ready; takes fds. 0 or -errno. The answer
  * follows from init. */
-int exec_start_in(struct run *, const struct msg_exec_ask *, int *fds,
-    size_t nfds);
+int
+exec_start_in(struct run *, const struct msg_exec_ask *, int *fds, size_t nfds);
 /* From stockade-init, hostile: negative means that it broke the rules. Takes
  * the descriptor. */
 int exec_init_answer(struct run *, const struct msg_init_exec_answer *,

@@ -26,8 +26,8 @@
 #include "launcherd/view.h"
 #include "protocol/plan.h"
 
-#define FD_FLOOR 4	/* 0..3 are given new meanings in the child */
-#define HOME_MAX 1024	/* of init_setup */
+#define FD_FLOOR 4 /* 0..3 are given new meanings in the child */
+#define HOME_MAX 1024 /* of init_setup */
 
 /* Everything that lives as long as one launch_make. */
 struct launch {
@@ -45,7 +45,7 @@ struct launch {
 	struct bwrap_args args;
 	int args_fd;
 	struct netns netns;
-	int channel;		/* our end */
+	int channel; /* our end */
 	int child_channel;
 	int error_write;
 };
@@ -60,7 +60,7 @@ run_fail(struct run *run, unsigned code, int error, const char *step,
 		return;
 	f = calloc(1, sizeof(*f));
 	if (f == NULL)
-		return;		/* the answer then says `internal` */
+		return; /* the answer then says `internal` */
 	f->code = code;
 	f->error = error < 0 ? -error : error;
 	(void)snprintf(f->step, sizeof(f->step), "%s", step);
@@ -114,8 +114,8 @@ static int
 step_sources(struct launch *la)
 {
 	char reason[SOURCE_REASON_MAX];
-	int error = sources_open(la->plan, &la->order->user, &la->sources,
-	    reason);
+	int error =
+	    sources_open(la->plan, &la->order->user, &la->sources, reason);
 
 	if (error == -ENOTRECOVERABLE)
 		launcherd_panic(la->l, "own ids could not be taken back");
@@ -272,7 +272,8 @@ step_cgroup(struct launch *la)
 
 	if (la->l->cgroups == NULL) {
 		run_fail(la->run, API_UNAVAILABLE, la->l->cgroup_error,
-		    "cgroup", "this host has no cgroup tree that can be "
+		    "cgroup",
+		    "this host has no cgroup tree that can be "
 		    "killed and frozen");
 		return la->l->cgroup_error;
 	}
@@ -387,8 +388,8 @@ step_setup(struct launch *la)
 	}
 	MSG_SET_STR(msg->home, la->plan->home);
 	msg->userns = la->plan->userns;
-	len = msg_encode(MSG_init_setup, msg, PROC_LAUNCHERD, PROC_INIT, 1,
-	    buf, sizeof(buf));
+	len = msg_encode(MSG_init_setup, msg, PROC_LAUNCHERD, PROC_INIT, 1, buf,
+	    sizeof(buf));
 	free(msg);
 	if (len < 0)
 		return failed(la, (int)len, "init");
@@ -399,8 +400,16 @@ step_setup(struct launch *la)
 /* In this order: what can be refused comes before what is made; every step
  * leaves what it made in *launch or *run. */
 static int (*const steps[])(struct launch *) = {
-	step_plan, step_sources, step_files, step_masks, step_args,
-	step_cgroup, step_netns, step_made, step_channel, step_spawn,
+	step_plan,
+	step_sources,
+	step_files,
+	step_masks,
+	step_args,
+	step_cgroup,
+	step_netns,
+	step_made,
+	step_channel,
+	step_spawn,
 	step_setup,
 };
 
@@ -427,9 +436,15 @@ launch_make(struct run *run, const struct run_order *order, int plan_fd,
     int *ret_channel)
 {
 	struct launch la = {
-		.run = run, .l = run->l, .order = order, .plan_fd = plan_fd,
-		.args_fd = -1, .netns = { -1, -1, -1 },
-		.channel = -1, .child_channel = -1, .error_write = -1,
+		.run = run,
+		.l = run->l,
+		.order = order,
+		.plan_fd = plan_fd,
+		.args_fd = -1,
+		.netns = { -1, -1, -1 },
+		.channel = -1,
+		.child_channel = -1,
+		.error_write = -1,
 	};
 	int error = 0;
 

@@ -25,19 +25,19 @@ struct launcherd {
 	struct event_base *base;
 	struct peer *supervisor;
 	bool allow_userns;
-	int null_fd;		/* /dev/null */
-	int libexec_fd;		/* directory of the programs */
-	int init_fd;		/* O_PATH, stockade-init */
-	int connect_fd;		/* O_PATH, stockade-connect; -1: not there */
+	int null_fd; /* /dev/null */
+	int libexec_fd; /* directory of the programs */
+	int init_fd; /* O_PATH, stockade-init */
+	int connect_fd; /* O_PATH, stockade-connect; -1: not there */
 	struct netns_home home;
-	struct cgroup_tree *cgroups;	/* NULL: no usable tree */
-	int cgroup_error;		/* why */
+	struct cgroup_tree *cgroups; /* NULL: no usable tree */
+	int cgroup_error; /* why */
 	struct view *view;
 	struct event *view_event;
 	struct runs runs;
 	struct lookups lookups;
 	struct probe *probe;
-	int status;		/* exit status once the loop ends */
+	int status; /* exit status once the loop ends */
 };
 
 /* The handler table (dispatch.c). */
@@ -45,8 +45,8 @@ extern const struct peer_ops launcherd_peer_ops;
 
 /* Ends the process at once when it can no longer vouch for its own state
  * (ids or network namespace): kills all runs first. */
-void launcherd_panic(struct launcherd *, const char *why)
-    __attribute__((noreturn));
+void
+launcherd_panic(struct launcherd *, const char *why) __attribute__((noreturn));
 
 /* deny-list seccomp, last step of start-up (confine.c). 0 or -errno. */
 int launcherd_confine(void);

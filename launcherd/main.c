@@ -48,7 +48,8 @@ static const struct cap_row {
 	{ CAP_KILL, "KILL", "look-ups that take too long" },
 	{ CAP_SYS_PTRACE, "SYS_PTRACE", "namespaces of a run's processes" },
 	{ CAP_SYS_CHROOT, "SYS_CHROOT", "setns into a mount namespace" },
-	{ CAP_DAC_READ_SEARCH, "DAC_READ_SEARCH", "mount sources below "
+	{ CAP_DAC_READ_SEARCH, "DAC_READ_SEARCH",
+	    "mount sources below "
 	    "directories of others, after they were opened as the user" },
 };
 
@@ -100,8 +101,9 @@ open_own(struct launcherd *l)
 	l->base = event_base_new();
 	if (l->base == NULL)
 		proc_fatal("no event loop");
-	lookups_init(&l->lookups);
-	error = runs_init(l);
+	error = lookups_init(l);
+	if (error == 0)
+		error = runs_init(l);
 	if (error < 0)
 		proc_fatal("watching: %s", strerror(-error));
 }
@@ -169,8 +171,11 @@ finish(struct launcherd *l)
 int
 main(int argc, char **argv)
 {
-	static struct launcherd l = { .null_fd = -1, .libexec_fd = -1,
-		.init_fd = -1, .connect_fd = -1, .home = { .fd = -1 } };
+	static struct launcherd l = { .null_fd = -1,
+		.libexec_fd = -1,
+		.init_fd = -1,
+		.connect_fd = -1,
+		.home = { .fd = -1 } };
 
 	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
 		(void)printf("stockade-launcherd %s\n", PACKAGE_VERSION);

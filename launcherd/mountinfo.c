@@ -22,8 +22,8 @@ unescape(const char *field, size_t len, char *out, size_t size)
 			for (size_t k = 1; k <= 3; k++) {
 				if (field[i + k] < '0' || field[i + k] > '7')
 					return false;
-				value = value * 8 +
-				    (unsigned)(field[i + k] - '0');
+				value =
+				    value * 8 + (unsigned)(field[i + k] - '0');
 			}
 			i += 4;
 		} else {

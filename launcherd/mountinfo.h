@@ -10,10 +10,10 @@
 #include <stddef.h>
 
 struct mountinfo {
-	char root[PATH_MAX];	/* of the mount in its file system */
+	char root[PATH_MAX]; /* of the mount in its file system */
 	char point[PATH_MAX];
 	char type[32];
-	const char *options;	/* of the super block; points into the line */
+	const char *options; /* of the super block; points into the line */
 	size_t options_len;
 };
 

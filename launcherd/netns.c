@@ -69,8 +69,8 @@ loopback_up(int sock)
 static int
 listen_on(uint16_t port, int *ret_fd)
 {
-	autoclose int fd = socket(AF_INET,
-	    SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	autoclose int fd =
+	    socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	struct sockaddr_in sin = {
 		.sin_family = AF_INET,
 		.sin_port = htons(port),

@@ -25,9 +25,9 @@ int netns_home_open(struct netns_home *ret);
 void netns_home_close(struct netns_home *);
 
 struct netns {
-	int fd;			/* the namespace, for setns(2) */
-	int http_fd;		/* 127.0.0.1:3128, listening */
-	int socks_fd;		/* 127.0.0.1:1080, listening */
+	int fd; /* the namespace, for setns(2) */
+	int http_fd; /* 127.0.0.1:3128, listening */
+	int socks_fd; /* 127.0.0.1:1080, listening */
 };
 
 /*

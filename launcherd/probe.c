@@ -31,7 +31,7 @@
 #define TOOL_USABLE 2u
 #define TOOL_WAIT_MS 2000
 #define PROBE_TIMEOUT_MS 10000
-#define PROBE_ID 65534		/* nobody */
+#define PROBE_ID 65534 /* nobody */
 #define PROBE_EXEC 1
 
 struct probe {
@@ -66,8 +66,7 @@ static void
 set_error(struct probe *p, const char *text)
 {
 	if (p->error[0] == '\0')
-		(void)log_clean(p->error, sizeof(p->error), text,
-		    strlen(text));
+		(void)log_clean(p->error, sizeof(p->error), text, strlen(text));
 }
 
 /* ---------------------------------------------------------------- tools */
@@ -78,8 +77,7 @@ read_all(int fd, char *buf, size_t size)
 	size_t len = 0;
 	ssize_t n;
 
-	while (len < size - 1 &&
-	    (n = read(fd, buf + len, size - 1 - len)) > 0)
+	while (len < size - 1 && (n = read(fd, buf + len, size - 1 - len)) > 0)
 		len += (size_t)n;
 	buf[len] = '\0';
 	return len;
@@ -192,8 +190,10 @@ check_cgroup(struct probe *p)
 		    cgroup_tree_has(tree, CGROUP_PIDS) ? " pids" : "",
 		    cgroup_tree_has(tree, CGROUP_CPU) ? " cpu" : "",
 		    !cgroup_tree_has(tree, CGROUP_MEMORY) &&
-		    !cgroup_tree_has(tree, CGROUP_PIDS) &&
-		    !cgroup_tree_has(tree, CGROUP_CPU) ? " none" : "");
+			    !cgroup_tree_has(tree, CGROUP_PIDS) &&
+			    !cgroup_tree_has(tree, CGROUP_CPU) ?
+			" none" :
+			"");
 }
 
 /* ---------------------------------------------------------------- report */
@@ -208,8 +208,10 @@ probe_report(struct probe *p)
 		struct msg_probe_row row = { .row = i,
 			.available = p->rows[i].available };
 
-		MSG_SET_STR(row.detail, p->rows[i].known ? p->rows[i].detail :
-		    "not tried, since no sandbox could be started");
+		MSG_SET_STR(row.detail,
+		    p->rows[i].known ?
+			p->rows[i].detail :
+			"not tried, since no sandbox could be started");
 		log_event(EV_PROBE_ROW, LF_STR(LK_NAME, probe_row_name(i)),
 		    LF_STR(LK_DECISION, row.available ? "yes" : "no"),
 		    LF_STR(LK_REASON, row.detail));
@@ -217,6 +219,7 @@ probe_report(struct probe *p)
 	}
 	MSG_SET_STR(done.error, p->error);
 	(void)peer_send(l->supervisor, MSG_probe_done, &done, NULL, 0);
+	lookups_prepare(l);
 	l->probe = NULL;
 	probe_free(p);
 }
@@ -360,7 +363,7 @@ probe_exec_exit(struct probe *p, struct run *run, uint64_t status,
     uint64_t signal)
 {
 	(void)run;
-	(void)status;	/* 1 when a row failed: the rows say which */
+	(void)status; /* 1 when a row failed: the rows say which */
 	if (signal != 0)
 		set_error(p, "the confined child was killed");
 	p->exited = true;
@@ -436,8 +439,7 @@ probe_start(struct launcherd *l)
 		set_row(p, later[i], false, "not in this version");
 	check_bwrap(p);
 	check_cgroup(p);
-	if ((p->tools & TOOL_USABLE) == 0 ||
-	    !p->rows[PROBE_CGROUP].available) {
+	if ((p->tools & TOOL_USABLE) == 0 || !p->rows[PROBE_CGROUP].available) {
 		probe_report(p);
 		return;
 	}

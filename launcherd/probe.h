@@ -37,8 +37,8 @@ void probe_free(struct probe *);
 void probe_run_ready(struct probe *, struct run *);
 void probe_run_gone(struct probe *, const struct run_failure *);
 void probe_exec_answer(struct probe *, struct run *, int error);
-void probe_exec_exit(struct probe *, struct run *, uint64_t status,
-    uint64_t signal);
+void
+probe_exec_exit(struct probe *, struct run *, uint64_t status, uint64_t signal);
 
 /*
  * Pure parts. The text comes from inside a sandbox: lines "name ok|fail

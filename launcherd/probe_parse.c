@@ -80,14 +80,14 @@ take_line(struct probe_result rows[PROBE_ROW_COUNT], const struct line *line,
 	if (!rest->known)
 		rest->available = true;
 	rest->known = true;
-	if (rest->available && line->ok && strcmp(line->name,
-	    probe_row_name(PROBE_NAMESPACES)) == 0)
+	if (rest->available && line->ok &&
+	    strcmp(line->name, probe_row_name(PROBE_NAMESPACES)) == 0)
 		memcpy(rest->detail, line->detail, sizeof(rest->detail));
 	if (!line->ok && rest->available) {
 		rest->available = false;
-		(void)snprintf(rest->detail, sizeof(rest->detail),
-		    "%s: %.*s", line->name, PROBE_DETAIL_MAX -
-		    NAME_MAX_BYTES - 2, line->detail);
+		(void)snprintf(rest->detail, sizeof(rest->detail), "%s: %.*s",
+		    line->name, PROBE_DETAIL_MAX - NAME_MAX_BYTES - 2,
+		    line->detail);
 	}
 }
 

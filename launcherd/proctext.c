@@ -29,7 +29,7 @@ proctext_read(const char *path)
 			break;
 		len += (size_t)n;
 		if (len == TEXT_MAX - 1)
-			return NULL;	/* cut text could hide a mount */
+			return NULL; /* cut text could hide a mount */
 	}
 	text[len] = '\0';
 	return take_ptr(&text);

@@ -59,7 +59,7 @@ run_find(struct launcherd *l, uint64_t sandbox)
 {
 	struct run *run;
 
-	TAILQ_FOREACH(run, &l->runs.list, entry)
+	TAILQ_FOREACH (run, &l->runs.list, entry)
 		if (run->sandbox == sandbox && run->probe == NULL)
 			return run;
 	return NULL;
@@ -260,7 +260,8 @@ fail_by_bwrap(struct run *run, int status)
 {
 	char text[768];
 	char reason[RUN_REASON_MAX];
-	ssize_t n = run->error_fd < 0 ? -1 :
+	ssize_t n = run->error_fd < 0 ?
+	    -1 :
 	    read(run->error_fd, text, sizeof(text) - 1);
 
 	if (n < 0)
@@ -293,9 +294,11 @@ on_exit_event(evutil_socket_t fd, short what, void *arg)
 	if (!run_check_oom(run)) {
 		if (run->state == RUN_STARTING)
 			fail_by_bwrap(run, status);
-		run_kill(run, status != -1 && WIFEXITED(status) &&
-		    WEXITSTATUS(status) == 0 ? RUN_CAUSE_EXIT :
-		    RUN_CAUSE_SERVICE);
+		run_kill(run,
+		    status != -1 && WIFEXITED(status) &&
+			    WEXITSTATUS(status) == 0 ?
+			RUN_CAUSE_EXIT :
+			RUN_CAUSE_SERVICE);
 	}
 	run_advance(run);
 }
@@ -313,7 +316,7 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 		    "the sandbox was not ready within 10 s");
 		run_kill(run, RUN_CAUSE_SERVICE);
 		break;
-	case RUN_READY:		/* init is gone, bubblewrap did not follow */
+	case RUN_READY: /* init is gone, bubblewrap did not follow */
 		run_kill(run, RUN_CAUSE_SERVICE);
 		break;
 	case RUN_STOPPING:
@@ -346,8 +349,8 @@ on_oom_event(evutil_socket_t fd, short what, void *arg)
 /* ---------------------------------------------------------------- init */
 
 static int
-on_init_ready(void *ctx, struct peer *peer, const union msg_any *msg,
-    int *fds, size_t nfds)
+on_init_ready(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
+    size_t nfds)
 {
 	struct run *run = ctx;
 
@@ -372,12 +375,13 @@ on_init_ready(void *ctx, struct peer *peer, const union msg_any *msg,
 	    .request = run->request, .sandbox = run->sandbox,
 	    .pid = (uint64_t)run->pid, .landlock_abi = run->landlock_abi,
 	    .limits_unset = run->limits_unset);
+	lookups_prepare(run->l);
 	return 0;
 }
 
 static int
-on_init_failed(void *ctx, struct peer *peer, const union msg_any *msg,
-    int *fds, size_t nfds)
+on_init_failed(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
+    size_t nfds)
 {
 	struct run *run = ctx;
 	char reason[160];
@@ -385,8 +389,8 @@ on_init_failed(void *ctx, struct peer *peer, const union msg_any *msg,
 	(void)peer;
 	(void)fds;
 	(void)nfds;
-	(void)snprintf(reason, sizeof(reason), "%s: %s",
-	    msg->init_failed.step, strerror((int)msg->init_failed.error));
+	(void)snprintf(reason, sizeof(reason), "%s: %s", msg->init_failed.step,
+	    strerror((int)msg->init_failed.error));
 	run_fail(run, API_HOST_ERROR, (int)msg->init_failed.error, "init",
 	    reason);
 	run_kill(run, RUN_CAUSE_SERVICE);
@@ -402,8 +406,8 @@ on_init_exec_answer(void *ctx, struct peer *peer, const union msg_any *msg,
 }
 
 static int
-on_init_exit(void *ctx, struct peer *peer, const union msg_any *msg,
-    int *fds, size_t nfds)
+on_init_exit(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
+    size_t nfds)
 {
 	(void)peer;
 	(void)fds;
@@ -441,7 +445,8 @@ static const struct peer_handler init_handlers[] = {
 	{ MSG_init_exit, 1u << INIT_UP, false, on_init_exit },
 };
 static const struct peer_ops init_ops = {
-	init_handlers, sizeof(init_handlers) / sizeof(init_handlers[0]),
+	init_handlers,
+	sizeof(init_handlers) / sizeof(init_handlers[0]),
 	on_init_end,
 };
 
@@ -485,7 +490,7 @@ find_watch(struct launcherd *l, int wd)
 {
 	struct run *run;
 
-	TAILQ_FOREACH(run, &l->runs.list, entry)
+	TAILQ_FOREACH (run, &l->runs.list, entry)
 		for (size_t i = 0; i < run->nwatches; i++)
 			if (run->watches[i] == wd)
 				return run;
@@ -509,8 +514,9 @@ on_watch(evutil_socket_t fd, short what, void *arg)
 			if (run != NULL && (e->mask & IN_IGNORED) == 0)
 				run_changed(run);
 			else if ((e->mask & IN_Q_OVERFLOW) != 0)
-				log_event(EV_CGROUP_ERROR, LF_STR(LK_ACTION,
-				    "notifications were lost"));
+				log_event(EV_CGROUP_ERROR,
+				    LF_STR(LK_ACTION,
+					"notifications were lost"));
 			p += sizeof(*e) + e->len;
 		}
 	}
@@ -526,8 +532,8 @@ run_watch(struct run *run)
 	int error;
 
 	for (size_t i = 0; i < n; i++) {
-		int wd = inotify_add_watch(l->runs.watch_fd, paths[i],
-		    IN_MODIFY);
+		int wd =
+		    inotify_add_watch(l->runs.watch_fd, paths[i], IN_MODIFY);
 
 		if (wd < 0)
 			return -errno;
@@ -555,8 +561,7 @@ runs_init(struct launcherd *l)
 		return -errno;
 	runs->watch_event = event_new(l->base, runs->watch_fd,
 	    EV_READ | EV_PERSIST, on_watch, l);
-	if (runs->watch_event == NULL ||
-	    event_add(runs->watch_event, NULL) < 0)
+	if (runs->watch_event == NULL || event_add(runs->watch_event, NULL) < 0)
 		return -ENOMEM;
 	return 0;
 }
@@ -676,7 +681,7 @@ run_destroy(struct launcherd *l, const struct msg_destroy_ask *msg)
 	struct run *run = run_find(l, msg->sandbox);
 
 	if (run == NULL)
-		return;		/* ended already; run_ended was sent */
+		return; /* ended already; run_ended was sent */
 	set_cause(run, (unsigned)msg->cause);
 	run_fail(run, API_GONE, ECANCELED, "start",
 	    "destroyed while it was starting");

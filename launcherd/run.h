@@ -36,8 +36,13 @@ struct peer;
 struct probe;
 struct view_tree;
 
-enum run_state { RUN_STARTING, RUN_READY, RUN_STOPPING, RUN_KILLED,
-	RUN_REMOVING };
+enum run_state {
+	RUN_STARTING,
+	RUN_READY,
+	RUN_STOPPING,
+	RUN_KILLED,
+	RUN_REMOVING
+};
 
 #define RUN_STEP_MAX 64
 #define RUN_REASON_MAX 1024
@@ -45,8 +50,8 @@ enum run_state { RUN_STARTING, RUN_READY, RUN_STOPPING, RUN_KILLED,
 
 /* Why a start failed; code 0: it did not. */
 struct run_failure {
-	unsigned code;		/* enum api_error */
-	int error;		/* errno, positive */
+	unsigned code; /* enum api_error */
+	int error; /* errno, positive */
 	char step[RUN_STEP_MAX + 1];
 	char reason[RUN_REASON_MAX + 1];
 };
@@ -56,15 +61,15 @@ TAILQ_HEAD(exec_list, exec);
 struct run {
 	TAILQ_ENTRY(run) entry;
 	struct launcherd *l;
-	uint64_t sandbox;		/* 0: the probe's */
+	uint64_t sandbox; /* 0: the probe's */
 	uint64_t request;
 	enum run_state state;
-	bool was_ready;			/* launch_answer was sent with code 0 */
+	bool was_ready; /* launch_answer was sent with code 0 */
 	bool cause_known;
-	unsigned cause;			/* enum run_cause */
+	unsigned cause; /* enum run_cause */
 	uint64_t limit;
 	uint64_t peak;
-	struct run_failure *failure;	/* heap; NULL while all is well */
+	struct run_failure *failure; /* heap; NULL while all is well */
 	struct cgroup cgroup;
 	bool has_cgroup;
 	unsigned limits_unset;
@@ -72,8 +77,8 @@ struct run {
 	struct peer *init;
 	struct view_tree *etc;
 	unsigned landlock_abi;
-	pid_t pid;			/* of bubblewrap, for show */
-	int error_fd;			/* what bubblewrap says */
+	pid_t pid; /* of bubblewrap, for show */
+	int error_fd; /* what bubblewrap says */
 	int oom_fd;
 	int watches[CGROUP_WATCHES];
 	size_t nwatches;
@@ -82,14 +87,14 @@ struct run {
 	struct event *oom_event;
 	struct event *timer;
 	unsigned remove_tries;
-	bool freezing;			/* freeze_ask not answered yet */
+	bool freezing; /* freeze_ask not answered yet */
 	bool freeze_want;
 	bool frozen;
 	uint64_t freeze_request;
 	struct event *freeze_timer;
 	struct exec_list execs;
 	size_t nexecs;
-	struct probe *probe;		/* told instead of the supervisor */
+	struct probe *probe; /* told instead of the supervisor */
 };
 
 TAILQ_HEAD(run_list, run);
@@ -97,9 +102,9 @@ TAILQ_HEAD(run_list, run);
 struct runs {
 	struct run_list list;
 	size_t count;
-	int watch_fd;			/* inotify */
+	int watch_fd; /* inotify */
 	struct event *watch_event;
-	struct exec_list ended;		/* exec.h */
+	struct exec_list ended; /* exec.h */
 	size_t nended;
 	struct event *ended_timer;
 };

@@ -30,9 +30,9 @@
 #define SYSTEM_ROOT "/usr"
 
 /* SPEC I15: never as a whole, by whatever spelling it was reached. */
-static const char *const never_whole[] = { "/", "/bin", "/boot", "/dev",
-	"/etc", "/home", "/lib", "/lib32", "/lib64", "/libx32", "/proc",
-	"/root", "/run", "/sbin", "/sys", "/tmp", "/usr", "/var", "/var/tmp" };
+static const char *const never_whole[] = { "/", "/bin", "/boot", "/dev", "/etc",
+	"/home", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/root",
+	"/run", "/sbin", "/sys", "/tmp", "/usr", "/var", "/var/tmp" };
 
 /* Never at all: what appears there is the kernel's or the services'. */
 static const char *const never_below[] = { "/dev", "/proc", "/sys" };
@@ -42,7 +42,7 @@ static const char *const never_below[] = { "/dev", "/proc", "/sys" };
  * bind is recursive, so none may be mounted below a source either. */
 static const struct pseudo_fs {
 	unsigned long magic;
-	const char *name;	/* as in mountinfo */
+	const char *name; /* as in mountinfo */
 } pseudo_fs[] = {
 	{ PROC_SUPER_MAGIC, "proc" },
 	{ SYSFS_MAGIC, "sysfs" },
@@ -53,7 +53,7 @@ static const struct pseudo_fs {
 	{ TRACEFS_MAGIC, "tracefs" },
 	{ SECURITYFS_MAGIC, "securityfs" },
 	{ DEVPTS_SUPER_MAGIC, "devpts" },
-	{ TMPFS_MAGIC, "devtmpfs" },	/* its magic is tmpfs's: by name */
+	{ TMPFS_MAGIC, "devtmpfs" }, /* its magic is tmpfs's: by name */
 	{ NSFS_MAGIC, "nsfs" },
 };
 
@@ -118,7 +118,8 @@ check_below(const struct plan *plan, char *const *reals, char *reason)
 				if (path_is_within(mount.point, reals[i]))
 					return refuse(reason, -EPERM,
 					    "mount source",
-					    plan->mounts[i].source, "a file "
+					    plan->mounts[i].source,
+					    "a file "
 					    "system of the kernel is mounted "
 					    "below it");
 		line += len + (line[len] == '\n');
@@ -139,7 +140,7 @@ static const char *
 kind_text(enum plan_kind kind)
 {
 	return kind == PLAN_DIR ? "is not a directory" :
-	    "is not a regular file";
+				  "is not a regular file";
 }
 
 /*
@@ -154,8 +155,8 @@ mount_of(const struct plan *plan, size_t n, const char *path)
 	for (size_t i = 0; i < n; i++) {
 		const struct plan_mount *m = &plan->mounts[i];
 
-		if (path_is_within(path, m->target) && (best == NULL ||
-		    strlen(m->target) >= strlen(best->target)))
+		if (path_is_within(path, m->target) &&
+		    (best == NULL || strlen(m->target) >= strlen(best->target)))
 			best = m;
 	}
 	return best;
@@ -201,8 +202,7 @@ check_point(const struct plan *plan, const struct sources *s, size_t i,
 }
 
 static int
-open_mount(const struct plan *plan, struct sources *s, size_t i,
-    char *reason)
+open_mount(const struct plan *plan, struct sources *s, size_t i, char *reason)
 {
 	const struct plan_mount *m = &plan->mounts[i];
 	autoclose int fd = path_open(m->source, O_PATH);
@@ -218,8 +218,8 @@ open_mount(const struct plan *plan, struct sources *s, size_t i,
 	if (!kind_fits(st.st_mode, m->kind))
 		return refuse(reason, -ESTALE, "mount source", m->source,
 		    kind_text(m->kind));
-	if (m->ino != 0 && (m->ino != (uint64_t)st.st_ino ||
-	    m->dev != (uint64_t)st.st_dev))
+	if (m->ino != 0 &&
+	    (m->ino != (uint64_t)st.st_ino || m->dev != (uint64_t)st.st_dev))
 		return refuse(reason, -ESTALE, "mount source", m->source,
 		    "was replaced since it was looked up");
 	error = path_of_fd(fd, real, sizeof(real));
@@ -252,8 +252,8 @@ view_path(const struct plan *plan, const char *real, char **ret)
 	for (size_t i = 0; i < plan->nmounts; i++) {
 		const struct plan_mount *m = &plan->mounts[i];
 
-		if (path_is_within(real, m->source) && (best == NULL ||
-		    strlen(m->source) >= strlen(best->source)))
+		if (path_is_within(real, m->source) &&
+		    (best == NULL || strlen(m->source) >= strlen(best->source)))
 			best = m;
 	}
 	if (best == NULL) {
@@ -261,7 +261,7 @@ view_path(const struct plan *plan, const char *real, char **ret)
 	} else {
 		rest = rest_of(real, best->source);
 		if (asprintf(&path, "%s%s%s", best->target,
-		    *rest != '\0' ? "/" : "", rest) < 0)
+			*rest != '\0' ? "/" : "", rest) < 0)
 			path = NULL;
 	}
 	if (path == NULL)
@@ -281,11 +281,11 @@ is_masked(const struct sources *s, const char *target)
 }
 
 static int
-add_mask(struct sources *s, const struct plan_mask *mask, char *target, int fd)
+add_mask(struct sources *s, const struct plan_mask *mask, char **target, int fd)
 {
 	struct source_mask *m = &s->masks[s->nmasks];
 
-	m->target = target;
+	m->target = take_ptr(target);
 	m->how = (int)mask->how;
 	m->fd = fd;
 	s->nmasks++;
@@ -309,7 +309,7 @@ open_masked(const struct plan_mask *mask, const char *host, char *real,
 	if ((mask->kind == PLAN_DIR) != S_ISDIR(st.st_mode))
 		return refuse(reason, -ESTALE, "protected path", mask->path,
 		    mask->kind == PLAN_DIR ? "is not a directory" :
-		    "is a directory");
+					     "is a directory");
 	error = path_of_fd(fd, real, size);
 	if (error < 0)
 		return refuse(reason, error, "protected path", mask->path,
@@ -326,8 +326,8 @@ static int
 open_mask(const struct plan *plan, struct sources *s,
     const struct plan_mask *mask, char *reason)
 {
-	const struct plan_mount *outer = mount_of(plan, plan->nmounts,
-	    mask->path);
+	const struct plan_mount *outer =
+	    mount_of(plan, plan->nmounts, mask->path);
 	autofree char *host = NULL;
 	autofree char *target = NULL;
 	char real[PLAN_PATH_MAX + 1];
@@ -340,7 +340,7 @@ open_mask(const struct plan *plan, struct sources *s,
 		    "lies in no mount");
 	rest = rest_of(mask->path, outer->target);
 	if (asprintf(&host, "%s%s%s", outer->source, *rest != '\0' ? "/" : "",
-	    rest) < 0) {
+		rest) < 0) {
 		host = NULL;
 		return -ENOMEM;
 	}
@@ -355,7 +355,7 @@ open_mask(const struct plan *plan, struct sources *s,
 		return -ENOMEM;
 	if (target[0] == '\0' || is_masked(s, target))
 		return 0;
-	return add_mask(s, mask, take_ptr(&target),
+	return add_mask(s, mask, &target,
 	    mask->how == PLAN_MASK_READ_ONLY ? take_fd(&fd) : -1);
 }
 
@@ -368,8 +368,8 @@ open_system_mask(struct sources *s, const struct plan_mask *mask, char *reason)
 {
 	autofree char *target = NULL;
 	char real[PLAN_PATH_MAX + 1];
-	autoclose int fd = open_masked(mask, mask->path, real, sizeof(real),
-	    reason);
+	autoclose int fd =
+	    open_masked(mask, mask->path, real, sizeof(real), reason);
 
 	if (fd < 0)
 		return fd;
@@ -381,7 +381,7 @@ open_system_mask(struct sources *s, const struct plan_mask *mask, char *reason)
 	target = strdup(real);
 	if (target == NULL)
 		return -ENOMEM;
-	return add_mask(s, mask, take_ptr(&target), -1);
+	return add_mask(s, mask, &target, -1);
 }
 
 static int
@@ -417,7 +417,8 @@ sources_open(const struct plan *plan, const struct source_user *user,
 	s.masks = calloc(plan->nmasks + 1, sizeof(*s.masks));
 	s.reals = calloc(plan->nmounts + 1, sizeof(*s.reals));
 	error = s.mounts == NULL || s.masks == NULL || s.reals == NULL ?
-	    -ENOMEM : priv_fs_become(user->uid, user->gid, user->groups, user->ngroups);
+	    -ENOMEM :
+	    priv_fs_become(user->uid, user->gid, user->groups, user->ngroups);
 	if (error == 0) {
 		error = open_as_user(plan, &s, ret_reason);
 		if (priv_fs_restore() < 0)
@@ -425,8 +426,8 @@ sources_open(const struct plan *plan, const struct source_user *user,
 	}
 	for (size_t i = 0; i < plan->nmasks && error == 0; i++)
 		if (plan->masks[i].system)
-			error = open_system_mask(&s, &plan->masks[i],
-			    ret_reason);
+			error =
+			    open_system_mask(&s, &plan->masks[i], ret_reason);
 	if (error < 0) {
 		sources_close(&s);
 		return error;

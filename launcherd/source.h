@@ -22,15 +22,15 @@ struct source_user {
 
 /* A mask as it is applied: links in its spelling were followed. */
 struct source_mask {
-	char *target;	/* owned */
-	int fd;		/* the file itself (read-only mask), or -1 */
-	int how;	/* enum plan_mask_how */
+	char *target; /* owned */
+	int fd; /* the file itself (read-only mask), or -1 */
+	int how; /* enum plan_mask_how */
 };
 
 struct sources {
 	size_t nmounts;
-	int *mounts;		/* O_PATH, one for each of plan->mounts */
-	char **reals;		/* their real paths, NULL-terminated */
+	int *mounts; /* O_PATH, one for each of plan->mounts */
+	char **reals; /* their real paths, NULL-terminated */
 	size_t nmasks;
 	struct source_mask *masks;
 };

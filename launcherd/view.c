@@ -27,8 +27,9 @@
 #define ENTRIES_MAX 256
 #define FILES_MAX 20000
 #define BYTES_MAX (64u << 20)
-#define WATCH_MASK (IN_CREATE | IN_DELETE | IN_MOVED_TO | IN_MOVED_FROM | \
-	IN_CLOSE_WRITE | IN_ATTRIB)
+#define WATCH_MASK \
+	(IN_CREATE | IN_DELETE | IN_MOVED_TO | IN_MOVED_FROM | \
+	    IN_CLOSE_WRITE | IN_ATTRIB)
 
 static const char *const etc_names[] = {
 #define ETC_ENTRY(name) name,
@@ -36,14 +37,14 @@ static const char *const etc_names[] = {
 };
 
 struct view {
-	int dir_fd;		/* the directory VIEW_DIR */
+	int dir_fd; /* the directory VIEW_DIR */
 	int runtime_fd;
-	int etc_fd;		/* the host's /etc */
+	int etc_fd; /* the host's /etc */
 	int empty_fd;
 	int denied_fd;
 	int watch_fd;
-	int etc_wd;		/* watch of /etc itself */
-	unsigned made;		/* number of the last copy */
+	int etc_wd; /* watch of /etc itself */
+	unsigned made; /* number of the last copy */
 	bool stale;
 	struct view_tree *tree;
 };
@@ -65,8 +66,8 @@ remove_entry(int dirfd, const char *name, unsigned depth)
 
 	if (unlinkat(dirfd, name, 0) == 0)
 		return;
-	fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
-	    O_CLOEXEC);
+	fd = openat(dirfd, name,
+	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return;
 	remove_below(fd, depth + 1);
@@ -127,13 +128,12 @@ copy_file(int from, const char *name, int to, const struct stat *st,
 
 	if ((st->st_mode & S_IROTH) == 0)
 		return 0;
-	in = openat(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK |
-	    O_CLOEXEC);
+	in = openat(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (in < 0 || fstat(in, &now) < 0 || !S_ISREG(now.st_mode) ||
 	    (now.st_mode & S_IROTH) == 0)
 		return 0;
-	out = openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW |
-	    O_CLOEXEC, 0600);
+	out = openat(to, name,
+	    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (out < 0)
 		return -errno;
 	if (fchmod(out, now.st_mode & 0555) < 0)
@@ -203,7 +203,7 @@ copy_entry(struct view *view, int from, const char *name, int to,
 	int error;
 
 	if (fstatat(from, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return 0;		/* gone meanwhile */
+		return 0; /* gone meanwhile */
 	if (budget->files-- == 0)
 		return -EFBIG;
 	if (S_ISLNK(st.st_mode)) {
@@ -216,19 +216,19 @@ copy_entry(struct view *view, int from, const char *name, int to,
 		return copy_file(from, name, to, &st, budget);
 	if (S_ISDIR(st.st_mode) && (st.st_mode & S_IXOTH) != 0 &&
 	    depth < DEPTH_MAX) {
-		autoclose int in = openat(from, name, O_RDONLY | O_DIRECTORY |
-		    O_NOFOLLOW | O_CLOEXEC);
+		autoclose int in = openat(from, name,
+		    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		autoclose int out = -1;
 
 		if (in < 0)
 			return 0;
 		if (mkdirat(to, name, 0755) < 0)
 			return -errno;
-		out = openat(to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
-		    O_CLOEXEC);
+		out = openat(to, name,
+		    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (out < 0 || fchmod(out, 0755) < 0 ||
 		    snprintf(text, sizeof(text), "%s/%s", where, name) >=
-		    (int)sizeof(text))
+			(int)sizeof(text))
 			return -EIO;
 		return copy_dir(view, in, out, depth + 1, text, budget);
 	}
@@ -236,8 +236,8 @@ copy_entry(struct view *view, int from, const char *name, int to,
 }
 
 static int
-copy_dir(struct view *view, int from, int to, unsigned depth,
-    const char *where, struct budget *budget)
+copy_dir(struct view *view, int from, int to, unsigned depth, const char *where,
+    struct budget *budget)
 {
 	int fd = openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -254,8 +254,8 @@ copy_dir(struct view *view, int from, int to, unsigned depth,
 	while (error == 0 && (entry = readdir(dir)) != NULL)
 		if (strcmp(entry->d_name, ".") != 0 &&
 		    strcmp(entry->d_name, "..") != 0)
-			error = copy_entry(view, from, entry->d_name, to,
-			    depth, where, budget);
+			error = copy_entry(view, from, entry->d_name, to, depth,
+			    where, budget);
 	(void)closedir(dir);
 	return error;
 }
@@ -290,7 +290,7 @@ add_entry(struct view_tree *tree, const char *path, const char *link)
 		return -EFBIG;
 	e->path = strdup(path);
 	e->link = strdup(link);
-	tree->nentries++;	/* tree_free takes half an entry too */
+	tree->nentries++; /* tree_free takes half an entry too */
 	return e->path == NULL || e->link == NULL ? -ENOMEM : 0;
 }
 
@@ -307,8 +307,8 @@ add_name(struct view *view, struct view_tree *tree, int from, int to,
 
 	if (fstatat(from, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : -errno;
-	(void)snprintf(where, sizeof(where), "/etc%s%s", sub[0] != '\0' ?
-	    "/" : "", sub);
+	(void)snprintf(where, sizeof(where), "/etc%s%s",
+	    sub[0] != '\0' ? "/" : "", sub);
 	(void)snprintf(path, sizeof(path), "%s/%s", where, name);
 	if (S_ISLNK(st.st_mode)) {
 		error = read_link(from, name, where, text, sizeof(text));
@@ -318,7 +318,7 @@ add_name(struct view *view, struct view_tree *tree, int from, int to,
 	if (error < 0)
 		return error;
 	if (fstatat(to, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return 0;		/* not for everybody */
+		return 0; /* not for everybody */
 	(void)snprintf(text, sizeof(text), VIEW_ETC_INSIDE "%s",
 	    path + strlen("/etc"));
 	return add_entry(tree, path, text);
@@ -341,8 +341,8 @@ add_pattern(struct view *view, struct view_tree *tree, const char *pattern,
 	}
 	while (error == 0 && (entry = readdir(dir)) != NULL)
 		if (fnmatch(pattern, entry->d_name, FNM_PERIOD) == 0)
-			error = add_name(view, tree, view->etc_fd, tree->fd,
-			    "", entry->d_name, budget);
+			error = add_name(view, tree, view->etc_fd, tree->fd, "",
+			    entry->d_name, budget);
 	(void)closedir(dir);
 	return error;
 }
@@ -352,8 +352,8 @@ static int
 add_below(struct view *view, struct view_tree *tree, const char *sub,
     const char *name, struct budget *budget)
 {
-	autoclose int from = openat(view->etc_fd, sub, O_RDONLY | O_DIRECTORY |
-	    O_NOFOLLOW | O_CLOEXEC);
+	autoclose int from = openat(view->etc_fd, sub,
+	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	autoclose int to = -1;
 	char where[NAME_MAX + 8];
 
@@ -361,8 +361,8 @@ add_below(struct view *view, struct view_tree *tree, const char *sub,
 		return 0;
 	if (mkdirat(tree->fd, sub, 0755) < 0 && errno != EEXIST)
 		return -errno;
-	to = openat(tree->fd, sub, O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
-	    O_CLOEXEC);
+	to = openat(tree->fd, sub,
+	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (to < 0 || fchmod(to, 0755) < 0)
 		return -EIO;
 	(void)snprintf(where, sizeof(where), "/etc/%s", sub);
@@ -385,11 +385,10 @@ add_entries(struct view *view, struct view_tree *tree)
 		} else if (slash != NULL) {
 			(void)snprintf(sub, sizeof(sub), "%.*s",
 			    (int)(slash - etc_names[i]), etc_names[i]);
-			error = add_below(view, tree, sub, slash + 1,
-			    &budget);
+			error = add_below(view, tree, sub, slash + 1, &budget);
 		} else {
-			error = add_name(view, tree, view->etc_fd, tree->fd,
-			    "", etc_names[i], &budget);
+			error = add_name(view, tree, view->etc_fd, tree->fd, "",
+			    etc_names[i], &budget);
 		}
 	}
 	return error;
@@ -410,8 +409,8 @@ tree_make(struct view *view)
 	(void)snprintf(name, sizeof(name), "etc.%u", tree->number);
 	if (tree->entries == NULL || mkdirat(view->dir_fd, name, 0755) < 0)
 		goto fail;
-	tree->fd = openat(view->dir_fd, name, O_RDONLY | O_DIRECTORY |
-	    O_CLOEXEC);
+	tree->fd =
+	    openat(view->dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (tree->fd < 0 || fchmod(tree->fd, 0755) < 0 ||
 	    add_entries(view, tree) < 0)
 		goto fail;
@@ -473,7 +472,7 @@ view_changed(struct view *view)
 
 			if ((e->mask & IN_IGNORED) == 0 &&
 			    (e->wd != view->etc_wd || e->len == 0 ||
-			    is_listed(e->name)))
+				is_listed(e->name)))
 				view->stale = true;
 			p += sizeof(*e) + e->len;
 		}
@@ -507,13 +506,12 @@ make_fixed(struct view *view)
 
 	if (mkdirat(view->dir_fd, "empty", 0555) < 0)
 		return -errno;
-	view->empty_fd = openat(view->dir_fd, "empty",
-	    O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (view->empty_fd < 0 ||
-	    fchmodat(view->dir_fd, "empty", 0555, 0) < 0)
+	view->empty_fd =
+	    openat(view->dir_fd, "empty", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (view->empty_fd < 0 || fchmodat(view->dir_fd, "empty", 0555, 0) < 0)
 		return -errno;
-	made = openat(view->dir_fd, "denied", O_WRONLY | O_CREAT | O_EXCL |
-	    O_CLOEXEC, 0);
+	made = openat(view->dir_fd, "denied",
+	    O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0);
 	if (made < 0)
 		return -errno;
 	view->denied_fd = openat(view->dir_fd, "denied", O_PATH | O_CLOEXEC);
@@ -529,8 +527,8 @@ open_dirs(struct view *view, int runtime_fd)
 	remove_entry(view->runtime_fd, VIEW_DIR, 0);
 	if (mkdirat(view->runtime_fd, VIEW_DIR, 0755) < 0)
 		return -errno;
-	view->dir_fd = openat(view->runtime_fd, VIEW_DIR, O_RDONLY |
-	    O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	view->dir_fd = openat(view->runtime_fd, VIEW_DIR,
+	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (view->dir_fd < 0 || fchmod(view->dir_fd, 0755) < 0)
 		return -errno;
 	view->etc_fd = open("/etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -18,8 +18,8 @@ struct view;
 
 /* An entry of /etc as the run sees it: a link to `link`. */
 struct view_entry {
-	char *path;	/* "/etc/ssl/certs" */
-	char *link;	/* text of the link */
+	char *path; /* "/etc/ssl/certs" */
+	char *link; /* text of the link */
 };
 
 /* Where the copy is bound inside. */
@@ -28,7 +28,7 @@ struct view_entry {
 struct view_tree {
 	unsigned refs;
 	unsigned number;
-	int fd;			/* O_PATH directory */
+	int fd; /* O_PATH directory */
 	size_t nentries;
 	struct view_entry *entries;
 };

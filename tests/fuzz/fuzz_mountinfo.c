@@ -25,12 +25,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	first = strlen(copy);
 	if (mountinfo_read(copy, first, &mount) &&
 	    (memchr(mount.point, '\0', sizeof(mount.point)) == NULL ||
-	    mount.options < copy || mount.options + mount.options_len !=
-	    copy + first))
+		mount.options < copy ||
+		mount.options + mount.options_len != copy + first))
 		abort();
 	if (cgroup_layout_parse(copy, copy + first + 1, &layout) == 0 &&
 	    (layout.unified[0] == '\0' ||
-	    memchr(layout.unified, '\0', sizeof(layout.unified)) == NULL))
+		memchr(layout.unified, '\0', sizeof(layout.unified)) == NULL))
 		abort();
 	free(copy);
 	return 0;

@@ -24,8 +24,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t i = 0; i < PROBE_ROW_COUNT; i++) {
 		if (rows[i].available && !rows[i].known)
 			abort();
-		if (rows[i].known && memmem(copy, size, "end ok rows=", 12) ==
-		    NULL)
+		if (rows[i].known &&
+		    memmem(copy, size, "end ok rows=", 12) == NULL)
 			abort();
 		if (memchr(rows[i].detail, '\0', sizeof(rows[i].detail)) ==
 		    NULL)

@@ -27,10 +27,10 @@ static char link_certs[] = "/run/stockade/etc/ssl/certs";
 static char path_shells[] = "/etc/shells";
 static char link_shells[] = "/run/stockade/etc/shells";
 static struct view_entry entries[] = {
-	{ path_certs, link_certs }, { path_shells, link_shells },
+	{ path_certs, link_certs },
+	{ path_shells, link_shells },
 };
-static struct view_tree tree = { .fd = 20, .nentries = 2,
-	.entries = entries };
+static struct view_tree tree = { .fd = 20, .nentries = 2, .entries = entries };
 static const char *const root_links[] = { "/bin", "usr/bin", NULL };
 static const char *const root_binds[] = { "/lib64", NULL };
 static struct bwrap_args args;
@@ -40,7 +40,9 @@ static void
 add_mount(const char *target, bool read_only)
 {
 	plan.mounts[plan.nmounts] = (struct plan_mount){ .source = target,
-		.target = target, .kind = PLAN_DIR, .read_only = read_only };
+		.target = target,
+		.kind = PLAN_DIR,
+		.read_only = read_only };
 	mount_fds[plan.nmounts] = 100 + (int)plan.nmounts;
 	plan.nmounts++;
 }
@@ -117,13 +119,23 @@ static void
 fixed_view(void **state)
 {
 	static const char *const words[] = {
-		"--unshare-pid", "--unshare-ipc", "--unshare-uts",
-		"--unshare-cgroup", "--hostname box", "--as-pid-1",
-		"--die-with-parent", "--new-session", "--clearenv",
-		"--cap-drop ALL --cap-add CAP_SETUID", "--ro-bind /usr /usr",
-		"--symlink usr/bin /bin", "--ro-bind /lib64 /lib64",
-		"--proc /proc --ro-bind /proc/sys /proc/sys", "--dev /dev",
-		"--perms 1777 --tmpfs /tmp", "--perms 0755 --tmpfs /run",
+		"--unshare-pid",
+		"--unshare-ipc",
+		"--unshare-uts",
+		"--unshare-cgroup",
+		"--hostname box",
+		"--as-pid-1",
+		"--die-with-parent",
+		"--new-session",
+		"--clearenv",
+		"--cap-drop ALL --cap-add CAP_SETUID",
+		"--ro-bind /usr /usr",
+		"--symlink usr/bin /bin",
+		"--ro-bind /lib64 /lib64",
+		"--proc /proc --ro-bind /proc/sys /proc/sys",
+		"--dev /dev",
+		"--perms 1777 --tmpfs /tmp",
+		"--perms 0755 --tmpfs /run",
 		"--perms 0700 --dir /run/stockade/run",
 		"--ro-bind-fd 21 /run/stockade/init",
 		"--ro-bind-fd 22 /run/stockade/connect",
@@ -172,7 +184,7 @@ parents_are_made_once_and_not_inside_mounts(void **state)
 	first = find("--perms 0755 --dir /home/u/a --bind-fd 100 /home/u/a/b");
 	assert_true(first > find("--tmpfs /home/u"));
 	assert_true(find("--ro-bind-fd 101 /home/u/a/c --ro-bind-fd 102 "
-	    "/home/u/a/b/inner/x --bind-fd 103 /tmp/w") > first);
+			 "/home/u/a/b/inner/x --bind-fd 103 /tmp/w") > first);
 	assert_int_equal(find("--dir /tmp"), -1);
 	assert_int_equal(find("--dir /home/u/a/b/inner"), -1);
 }
@@ -214,8 +226,8 @@ generated_file_wins_over_the_hosts(void **state)
 	assert_int_equal(build(), 0);
 	assert_int_equal(find("--symlink /run/stockade/etc/shells"), -1);
 	assert_true(find("--perms 0444 --file 61 /etc/shells --perms 0755 "
-	    "--dir /etc/claude-code --perms 0444 --file 62 "
-	    "/etc/claude-code/managed-settings.json") >= 0);
+			 "--dir /etc/claude-code --perms 0444 --file 62 "
+			 "/etc/claude-code/managed-settings.json") >= 0);
 }
 
 static void
@@ -263,7 +275,7 @@ mount_that_hides_the_home_is_refused(void **state)
 	add_mount("/srv/h", false);
 	assert_int_equal(build(), -EPERM);
 	(void)setup(NULL);
-	add_mount("/home/u", false);	/* the home itself: permitted */
+	add_mount("/home/u", false); /* the home itself: permitted */
 	assert_int_equal(build(), 0);
 	assert_int_equal(find("--tmpfs /home/u"), -1);
 	assert_true(find("--bind-fd 100 /home/u") >= 0);
@@ -277,8 +289,8 @@ more_than_bubblewrap_takes_is_refused(void **state)
 	(void)state;
 	add_mount("/home/u", false);
 	for (size_t i = 0; i < 3200; i++) {
-		masks[i] = (struct source_mask){ target, -1,
-			PLAN_MASK_NO_FILE };
+		masks[i] =
+		    (struct source_mask){ target, -1, PLAN_MASK_NO_FILE };
 		mask_fds[i] = 1000;
 	}
 	sources.nmasks = 3200;

@@ -19,10 +19,12 @@ static void
 pure_cgroup2(void **state)
 {
 	(void)state;
-	assert_int_equal(cgroup_layout_parse(
-	    "29 22 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 "
-	    "rw,nsdelegate\n",
-	    "0::/system.slice/stockaded.service\n", &layout), 0);
+	assert_int_equal(
+	    cgroup_layout_parse(
+		"29 22 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 "
+		"rw,nsdelegate\n",
+		"0::/system.slice/stockaded.service\n", &layout),
+	    0);
 	assert_string_equal(layout.unified,
 	    "/sys/fs/cgroup/system.slice/stockaded.service");
 	assert_string_equal(layout.unified_top, "/sys/fs/cgroup");
@@ -34,17 +36,20 @@ static void
 hybrid(void **state)
 {
 	(void)state;
-	assert_int_equal(cgroup_layout_parse(
-	    "32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup "
-	    "rw,cpu,cpuacct\n"
-	    "35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup "
-	    "rw,memory\n"
-	    "39 31 0:36 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n"
-	    "40 31 0:37 / /sys/fs/cgroup/systemd rw - cgroup cgroup "
-	    "rw,name=systemd\n"
-	    "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n",
-	    "9:name=systemd:/s\n8:pids:/p/q\n4:memory:/m:x\n"
-	    "1:cpuacct,cpu:/\n0::/\n", &layout), 0);
+	assert_int_equal(
+	    cgroup_layout_parse(
+		"32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup "
+		"rw,cpu,cpuacct\n"
+		"35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup "
+		"rw,memory\n"
+		"39 31 0:36 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n"
+		"40 31 0:37 / /sys/fs/cgroup/systemd rw - cgroup cgroup "
+		"rw,name=systemd\n"
+		"41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n",
+		"9:name=systemd:/s\n8:pids:/p/q\n4:memory:/m:x\n"
+		"1:cpuacct,cpu:/\n0::/\n",
+		&layout),
+	    0);
 	assert_string_equal(layout.unified, "/sys/fs/cgroup/unified");
 	assert_string_equal(layout.legacy[CGROUP_MEMORY],
 	    "/sys/fs/cgroup/memory/m:x");
@@ -58,13 +63,17 @@ static void
 container_sees_its_own_part(void **state)
 {
 	(void)state;
-	assert_int_equal(cgroup_layout_parse(
-	    "41 31 0:38 /box /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
-	    "0::/box/inner\n", &layout), 0);
+	assert_int_equal(
+	    cgroup_layout_parse(
+		"41 31 0:38 /box /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+		"0::/box/inner\n", &layout),
+	    0);
 	assert_string_equal(layout.unified, "/sys/fs/cgroup/inner");
-	assert_int_equal(cgroup_layout_parse(
-	    "41 31 0:38 /box /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
-	    "0::/box\n", &layout), 0);
+	assert_int_equal(
+	    cgroup_layout_parse(
+		"41 31 0:38 /box /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+		"0::/box\n", &layout),
+	    0);
 	assert_string_equal(layout.unified, "/sys/fs/cgroup");
 }
 
@@ -76,20 +85,23 @@ mount_that_does_not_show_us_is_not_used(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(selves); i++)
-		assert_int_equal(cgroup_layout_parse(
-		    "41 31 0:38 /box /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
-		    selves[i], &layout), -ENOENT);
+		assert_int_equal(
+		    cgroup_layout_parse(
+			"41 31 0:38 /box /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+			selves[i], &layout),
+		    -ENOENT);
 }
 
 static void
 first_usable_mount_is_taken(void **state)
 {
 	(void)state;
-	assert_int_equal(cgroup_layout_parse(
-	    "41 31 0:38 /else /a rw - cgroup2 cgroup2 rw\n"
-	    "42 31 0:38 / /b rw - cgroup2 cgroup2 rw\n"
-	    "43 31 0:38 / /c rw - cgroup2 cgroup2 rw\n",
-	    "0::/x\n", &layout), 0);
+	assert_int_equal(
+	    cgroup_layout_parse("41 31 0:38 /else /a rw - cgroup2 cgroup2 rw\n"
+				"42 31 0:38 / /b rw - cgroup2 cgroup2 rw\n"
+				"43 31 0:38 / /c rw - cgroup2 cgroup2 rw\n",
+		"0::/x\n", &layout),
+	    0);
 	assert_string_equal(layout.unified, "/b/x");
 }
 
@@ -97,9 +109,11 @@ static void
 a_file_system_called_cgroup2_elsewhere_is_none(void **state)
 {
 	(void)state;
-	assert_int_equal(cgroup_layout_parse(
-	    "41 31 0:38 / /home/u/-\\040cgroup2 rw - fuse.x cgroup2 rw,memory\n",
-	    "0::/x\n", &layout), -ENOENT);
+	assert_int_equal(
+	    cgroup_layout_parse(
+		"41 31 0:38 / /home/u/-\\040cgroup2 rw - fuse.x cgroup2 rw,memory\n",
+		"0::/x\n", &layout),
+	    -ENOENT);
 }
 
 static void
@@ -107,7 +121,7 @@ mountinfo_lines(void **state)
 {
 	static const struct {
 		const char *line;
-		const char *point;	/* NULL: refused */
+		const char *point; /* NULL: refused */
 	} rows[] = {
 		{ "1 2 0:3 / /a rw - tmpfs x rw", "/a" },
 		{ "1 2 0:3 / /a\\040b\\134c rw shared:1 master:2 - t x rw",
@@ -128,8 +142,8 @@ mountinfo_lines(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		bool ok = mountinfo_read(rows[i].line, strlen(rows[i].line),
-		    &m);
+		bool ok =
+		    mountinfo_read(rows[i].line, strlen(rows[i].line), &m);
 
 		assert_int_equal(ok, rows[i].point != NULL);
 		if (ok)
@@ -163,7 +177,8 @@ main(void)
 		cmocka_unit_test(container_sees_its_own_part),
 		cmocka_unit_test(mount_that_does_not_show_us_is_not_used),
 		cmocka_unit_test(first_usable_mount_is_taken),
-		cmocka_unit_test(a_file_system_called_cgroup2_elsewhere_is_none),
+		cmocka_unit_test(
+		    a_file_system_called_cgroup2_elsewhere_is_none),
 		cmocka_unit_test(mountinfo_lines),
 		cmocka_unit_test(mountinfo_path_that_is_too_long_is_refused),
 	};

@@ -26,7 +26,7 @@ complete_text_fills_the_rows(void **state)
 {
 	(void)state;
 	parse("identity ok uid 65534\nseccomp ok allow-list\n"
-	    "landlock fail not there\nend ok rows=3\n");
+	      "landlock fail not there\nend ok rows=3\n");
 	assert_true(rows[PROBE_SECCOMP].available);
 	assert_string_equal(rows[PROBE_SECCOMP].detail, "allow-list");
 	assert_true(rows[PROBE_LANDLOCK].known);
@@ -40,7 +40,7 @@ first_failed_part_is_named_by_namespaces(void **state)
 {
 	(void)state;
 	parse("identity ok\nfiles.read fail /etc/shadow\nfiles.create fail x\n"
-	    "namespaces ok pid 2\nend ok rows=4\n");
+	      "namespaces ok pid 2\nend ok rows=4\n");
 	assert_false(rows[PROBE_NAMESPACES].available);
 	assert_string_equal(rows[PROBE_NAMESPACES].detail,
 	    "files.read: /etc/shadow");
@@ -50,12 +50,19 @@ static void
 anything_but_the_exact_form_counts_as_nothing(void **state)
 {
 	static const char *const texts[] = {
-		"", "\n", "seccomp ok x\n", "seccomp ok x\nend ok rows=2\n",
-		"seccomp ok x\nend ok rows=01\n", "seccomp ok x\nend fail rows=1\n",
+		"",
+		"\n",
+		"seccomp ok x\n",
+		"seccomp ok x\nend ok rows=2\n",
+		"seccomp ok x\nend ok rows=01\n",
+		"seccomp ok x\nend fail rows=1\n",
 		"seccomp ok x\nend ok rows=1\nseccomp ok y\n",
-		"seccomp ok x\nend ok rows=1", "seccomp okay x\nend ok rows=1\n",
-		"seccomp yes x\nend ok rows=1\n", " ok x\nend ok rows=1\n",
-		"seccomp\nend ok rows=1\n", "seccomp ok x\nend ok rows=1\n\n",
+		"seccomp ok x\nend ok rows=1",
+		"seccomp okay x\nend ok rows=1\n",
+		"seccomp yes x\nend ok rows=1\n",
+		" ok x\nend ok rows=1\n",
+		"seccomp\nend ok rows=1\n",
+		"seccomp ok x\nend ok rows=1\n\n",
 		"a-name-that-is-much-longer-than-any-row ok\nend ok rows=1\n",
 	};
 
@@ -112,12 +119,18 @@ versions(void **state)
 		const char *text;
 		bool ok;
 	} table[] = {
-		{ "bubblewrap 0.8.0\n", true }, { "bubblewrap 0.8.0", true },
-		{ "bubblewrap 0.11.0\n", true }, { "bubblewrap 1.0\n", true },
-		{ "bubblewrap 0.7.9\n", false }, { "bubblewrap 0\n", false },
-		{ "bubblewrap 0.\n", false }, { "bubblewrap x.9\n", false },
-		{ "bubblewrap -1.9\n", false }, { "bwrap 0.8.0\n", false },
-		{ "", false }, { "bubblewrap ", false },
+		{ "bubblewrap 0.8.0\n", true },
+		{ "bubblewrap 0.8.0", true },
+		{ "bubblewrap 0.11.0\n", true },
+		{ "bubblewrap 1.0\n", true },
+		{ "bubblewrap 0.7.9\n", false },
+		{ "bubblewrap 0\n", false },
+		{ "bubblewrap 0.\n", false },
+		{ "bubblewrap x.9\n", false },
+		{ "bubblewrap -1.9\n", false },
+		{ "bwrap 0.8.0\n", false },
+		{ "", false },
+		{ "bubblewrap ", false },
 	};
 
 	(void)state;
