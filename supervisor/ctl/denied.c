@@ -10,14 +10,20 @@
 
 #define LINE_MAX_BYTES 3072
 
+static const char *
+rule_of(const msgpack_object *v)
+{
+	const char *rule = rpc_str(v, "rule");
+
+	return rule == NULL || rule[0] == '\0' ? rpc_str(v, "reason") : rule;
+}
+
 /* "denied <action> <target> (<rule>); allow with <remedy>" */
 static void
 make_line(const msgpack_object *v, char *ret, size_t size)
 {
-	const char *rule = rpc_str(v, "rule"), *remedy = rpc_str(v, "remedy");
+	const char *rule = rule_of(v), *remedy = rpc_str(v, "remedy");
 
-	if (rule == NULL || rule[0] == '\0')
-		rule = rpc_str(v, "reason");
 	(void)snprintf(ret, size, "denied %s %s%s%s%s%s%s",
 	    text_of(v, "action", "something"), text_of(v, "target", ""),
 	    rule == NULL ? "" : " (", rule == NULL ? "" : text_clean(rule),
@@ -43,6 +49,26 @@ denied_add(struct denied *d, const msgpack_object *violation)
 		return;
 	}
 	d->items[d->n++].count = count;
+}
+
+void
+denied_summary(const msgpack_object *v, FILE *to)
+{
+	const char *rule = rule_of(v), *remedy = rpc_str(v, "remedy");
+	uint64_t count = rpc_u64(v, "count", 1);
+
+	(void)fprintf(to, "[sandbox] denied %s on ",
+	    text_of(v, "action", "something"));
+	(void)fprintf(to, "%s", text_of(v, "target", ""));
+	if (rule != NULL)
+		(void)fprintf(to, " (%s", text_clean(rule));
+	if (remedy != NULL)
+		(void)fprintf(to, "%s%s", rule != NULL ?
+		    "; allow with: " : " (allow with: ", text_clean(remedy));
+	(void)fprintf(to, "%s", rule != NULL || remedy != NULL ? ")" : "");
+	if (count > 1)
+		(void)fprintf(to, " (%" PRIu64 " times)", count);
+	(void)putc('\n', to);
 }
 
 void

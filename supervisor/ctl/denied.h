@@ -27,6 +27,8 @@ struct denied {
 void denied_add(struct denied *denied, const msgpack_object *violation);
 /* Forgets all. */
 void denied_done(struct denied *denied);
+/* One violation as the summary line of SPEC L10. */
+void denied_summary(const msgpack_object *violation, FILE *to);
 /* One line each, with `prefix` in front. */
 void denied_print(const struct denied *denied, const char *prefix, FILE *to);
 

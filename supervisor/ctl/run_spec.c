@@ -590,10 +590,13 @@ put_spec(const struct draft *d, struct rpc_out *out)
 	put_mounts(d, out);
 	rpc_add_str(out, "guestWorkdir", d->dir);
 	rpc_add_text(out, "mode", o->mode);
-	rpc_add_text(out, "backend", o->backend);
+	/* SPEC Y4: one that is not named could fall to none. */
+	rpc_add_str(out, "backend", o->backend == NULL ? "native" :
+	    o->backend);
 	if (o->backend != NULL && strcmp(o->backend, "none") == 0)
 		rpc_add_bool(out, "acceptUnconfined", true);
-	if (d->who.known && d->who.other)
+	/* Root who names himself is refused (SPEC C7), not replaced. */
+	if (d->who.known && (d->who.other || d->who.uid == 0))
 		rpc_add_str(out, "user", d->who.name);
 	rpc_add_text(out, "adapter", o->adapter);
 	put_network(o, out);

@@ -352,13 +352,9 @@ ctl_events(struct ctl *ctl, int argc, char **argv)
 static void
 put_violation(const msgpack_object *v)
 {
-	struct denied one = { 0 };
-
 	put_time(rpc_u64(v, "time", 0));
 	(void)printf("%s ", text_of(v, "sessionId", "-"));
-	denied_add(&one, v);
-	denied_print(&one, "", stdout);
-	denied_done(&one);
+	denied_summary(v, stdout);
 }
 
 int
@@ -418,16 +414,30 @@ signal_one(struct ctl *ctl, const char *id, const char *exec,
 	return r;
 }
 
+/* "TERM" of "SIGTERM" or "TERM"; NULL for what sandbox.signal does not take
+ * (SPEC K23). */
+static const char *
+signal_name(const char *typed)
+{
+	static const char *const names[] = { "INT", "TERM", "HUP", "QUIT",
+		"KILL", "USR1", "USR2", "WINCH", "CONT", "STOP" };
+
+	if (strncmp(typed, "SIG", 3) == 0)
+		typed += 3;
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (strcmp(names[i], typed) == 0)
+			return names[i];
+	return NULL;
+}
+
 /* To one command, or to every command of the session. */
 static int
 kill_signal(struct ctl *ctl, const char *id, const struct show *show)
 {
-	const char *signal = show->signal;
+	const char *signal = signal_name(show->signal);
 	struct rpc_message msg;
 	int r;
 
-	if (strncmp(signal, "SIG", 3) == 0)
-		signal += 3;
 	if (show->exec != NULL)
 		return signal_one(ctl, id, show->exec, signal);
 	r = service_call(ctl, "sandbox.get", id, &msg);
@@ -473,6 +483,11 @@ ctl_kill(struct ctl *ctl, int argc, char **argv)
 
 	if (r == 0 && show.exec != NULL && show.signal == NULL) {
 		ctl_say("kill: --exec needs -s");
+		r = CTL_USAGE;
+	}
+	if (r == 0 && show.signal != NULL && signal_name(show.signal) == NULL) {
+		ctl_say("kill: -s takes INT TERM HUP QUIT KILL USR1 USR2 WINCH "
+			"CONT or STOP");
 		r = CTL_USAGE;
 	}
 	if (r == 0)

@@ -249,10 +249,9 @@ struct fields {
 };
 
 static void
-add(struct denied *d, const struct fields *f)
+make(const struct fields *f, struct rpc_out *ret_out, struct rpc_message *ret)
 {
 	struct rpc_out out;
-	struct rpc_message msg;
 
 	rpc_out_init(&out);
 	rpc_begin_notify(&out, "event");
@@ -263,10 +262,57 @@ add(struct denied *d, const struct fields *f)
 	rpc_add_text(&out, "remedy", f->remedy);
 	rpc_add_u64(&out, "count", f->count);
 	assert_int_equal(rpc_end_message(&out), 0);
-	assert_int_equal(rpc_unpack(out.data, out.len, &msg), 0);
+	assert_int_equal(rpc_unpack(out.data, out.len, ret), 0);
+	*ret_out = out;
+}
+
+static void
+add(struct denied *d, const struct fields *f)
+{
+	struct rpc_out out;
+	struct rpc_message msg;
+
+	make(f, &out, &msg);
 	denied_add(d, msg.params);
 	rpc_done(&msg);
 	rpc_out_done(&out);
+}
+
+/* SPEC L10. */
+static void
+a_violation_has_a_summary_line(void **state)
+{
+	static const struct {
+		struct fields fields;
+		const char *want;
+	} rows[] = {
+		{ { "a.example", "the list", "r", "--allow a.example", 1 },
+		    "[sandbox] denied network-outbound on a.example (the list; "
+		    "allow with: --allow a.example)\n" },
+		{ { "b.example", NULL, "host_denied", NULL, 3 },
+		    "[sandbox] denied network-outbound on b.example "
+		    "(host_denied) (3 times)\n" },
+		{ { "x\x1b[2J", NULL, NULL, NULL, 1 },
+		    "[sandbox] denied network-outbound on x\\x1b[2J\n" },
+	};
+	struct rpc_message msg;
+	struct rpc_out out;
+	char *text = NULL;
+	size_t len = 0;
+	FILE *f;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		make(&rows[i].fields, &out, &msg);
+		f = open_memstream(&text, &len);
+		assert_non_null(f);
+		denied_summary(msg.params, f);
+		assert_int_equal(fclose(f), 0);
+		assert_string_equal(text, rows[i].want);
+		free(text);
+		rpc_done(&msg);
+		rpc_out_done(&out);
+	}
 }
 
 static void
@@ -335,6 +381,7 @@ main(void)
 		    set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 		    more_descriptors_than_may_wait_end_it, set_up, tear_down),
+		cmocka_unit_test(a_violation_has_a_summary_line),
 		cmocka_unit_test(equal_refusals_are_one_line),
 		cmocka_unit_test(a_flood_of_refusals_is_counted),
 	};
