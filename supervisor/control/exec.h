@@ -17,6 +17,7 @@
 
 #include "protocol/cause.h"
 #include "protocol/rpc.h"
+#include "supervisor/control/refusals.h"
 
 struct call;
 struct event;
@@ -67,6 +68,7 @@ struct exec {
 	uint64_t timeout_ms;	/* 0: none */
 	uint64_t silence_ms;	/* 0: none */
 	struct exec_stream out[EXEC_STREAMS];
+	struct refusals refusals; /* that its standard error told (L4) */
 	int in_fd;
 	struct event *writable;
 	uint8_t *in;

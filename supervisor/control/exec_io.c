@@ -20,6 +20,7 @@
 #include "supervisor/control/events.h"
 #include "supervisor/control/limits.h"
 #include "supervisor/control/session.h"
+#include "supervisor/control/violations.h"
 
 #define READS_A_TURN 4
 #define TTY_EOF 4	/* ^D, the usual VEOF */
@@ -155,11 +156,25 @@ exec_stream_close(struct exec_stream *stream)
 	stream->fd = -1;
 }
 
+/* SPEC L4; no path of this version is watched by anything better. */
+static void
+on_refusal(void *arg, enum violation_action action, const char *target,
+    const char *line)
+{
+	const struct violation v = { .action = action, .target = target,
+		.reason = "stderr", .raw = line };
+	const struct exec *e = arg;
+
+	violations_record(events_source_violations(source_of(e)), &v);
+}
+
 static void
 stream_ended(struct exec_stream *stream)
 {
 	struct exec *e = stream->exec;
 
+	if (stream->type == RPC_EVENT_STDERR && !e->told)
+		refusals_end(&e->refusals, on_refusal, e);
 	exec_stream_close(stream);
 	if (!e->told) {
 		exec_try_tell(e);
@@ -196,6 +211,8 @@ put_output(struct exec_stream *stream, const uint8_t *data, size_t n)
 	out = events_begin(source_of(e), stream->type, e->id);
 	rpc_add_bin(out, "data", data, n);
 	events_end(source_of(e));
+	if (stream->type == RPC_EVENT_STDERR)
+		refusals_feed(&e->refusals, data, n, on_refusal, e);
 	exec_restart_silence(e);
 	if (e->exited)
 		exec_try_tell(e);	/* starts the quiet time again */
