@@ -171,6 +171,20 @@ rest_of(const char *path, const char *dir)
 	return *rest == '/' ? rest + 1 : rest;
 }
 
+/* A mount over the parent of an earlier one would hide that (SPEC C17). */
+static int
+check_order(const struct plan *plan, size_t i, char *reason)
+{
+	const char *target = plan->mounts[i].target;
+
+	for (size_t k = 0; k < i; k++)
+		if (path_is_within(plan->mounts[k].target, target) &&
+		    strcmp(plan->mounts[k].target, target) != 0)
+			return refuse(reason, -EINVAL, "mount point", target,
+			    "comes after one below it");
+	return 0;
+}
+
 /*
  * A mount inside another one: its mount point must be there already, or
  * bubblewrap would make it in the user's own tree (SPEC C19).
@@ -229,7 +243,9 @@ open_mount(const struct plan *plan, struct sources *s, size_t i, char *reason)
 	why = forbidden_place(fd, real);
 	if (why != NULL)
 		return refuse(reason, -EPERM, "mount source", m->source, why);
-	error = check_point(plan, s, i, reason);
+	error = check_order(plan, i, reason);
+	if (error == 0)
+		error = check_point(plan, s, i, reason);
 	if (error < 0)
 		return error;
 	s->reals[i] = strdup(real);
@@ -268,16 +284,6 @@ view_path(const struct plan *plan, const char *real, char **ret)
 		return -ENOMEM;
 	*ret = path;
 	return 0;
-}
-
-/* True when an earlier mask covers exactly this target. */
-static bool
-is_masked(const struct sources *s, const char *target)
-{
-	for (size_t i = 0; i < s->nmasks; i++)
-		if (strcmp(s->masks[i].target, target) == 0)
-			return true;
-	return false;
 }
 
 static int
@@ -353,7 +359,7 @@ open_mask(const struct plan *plan, struct sources *s,
 		return error;
 	if (target == NULL)
 		return -ENOMEM;
-	if (target[0] == '\0' || is_masked(s, target))
+	if (target[0] == '\0')
 		return 0;
 	return add_mask(s, mask, &target,
 	    mask->how == PLAN_MASK_READ_ONLY ? take_fd(&fd) : -1);
@@ -376,12 +382,72 @@ open_system_mask(struct sources *s, const struct plan_mask *mask, char *reason)
 	if (!path_is_within(real, SYSTEM_ROOT))
 		return refuse(reason, -EPERM, "protected path", mask->path,
 		    "leads out of " SYSTEM_ROOT);
-	if (is_masked(s, real))
-		return 0;
 	target = strdup(real);
 	if (target == NULL)
 		return -ENOMEM;
 	return add_mask(s, mask, &target, -1);
+}
+
+/* Like strcmp, with '/' before every other byte: what lies below a directory
+ * follows it without a gap. */
+static int
+compare_paths(const char *a, const char *b)
+{
+	while (*a == *b && *a != '\0') {
+		a++;
+		b++;
+	}
+	if (*a == *b)
+		return 0;
+	if (*a == '\0' || *b == '\0')
+		return *a == '\0' ? -1 : 1;
+	if (*a == '/' || *b == '/')
+		return *a == '/' ? -1 : 1;
+	return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
+}
+
+/* Of two masks of one path, the one that hides it comes first. */
+static int
+compare_masks(const void *pa, const void *pb)
+{
+	const struct source_mask *a = pa;
+	const struct source_mask *b = pb;
+	int order = compare_paths(a->target, b->target);
+
+	if (order != 0)
+		return order;
+	return (a->how == PLAN_MASK_READ_ONLY) -
+	    (b->how == PLAN_MASK_READ_ONLY);
+}
+
+/*
+ * A bind over a directory hides what was bound below it before, so a mask of a
+ * parent must come first, whatever the order of the plan (SPEC C17). What lies
+ * in a directory that appears empty needs no mask, and has no place for one.
+ */
+static void
+order_masks(struct sources *s)
+{
+	const char *last = NULL;
+	const char *empty = NULL;
+	size_t kept = 0;
+
+	qsort(s->masks, s->nmasks, sizeof(*s->masks), compare_masks);
+	for (size_t i = 0; i < s->nmasks; i++) {
+		struct source_mask *m = &s->masks[i];
+
+		if ((last != NULL && strcmp(last, m->target) == 0) ||
+		    (empty != NULL && path_is_within(m->target, empty))) {
+			free(m->target);
+			close_all(&m->fd, 1);
+			continue;
+		}
+		last = m->target;
+		if (m->how == PLAN_MASK_EMPTY_DIR)
+			empty = m->target;
+		s->masks[kept++] = *m;
+	}
+	s->nmasks = kept;
 }
 
 static int
@@ -432,6 +498,7 @@ sources_open(const struct plan *plan, const struct source_user *user,
 		sources_close(&s);
 		return error;
 	}
+	order_masks(&s);
 	*ret = s;
 	return 0;
 }

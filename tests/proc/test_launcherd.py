@@ -382,6 +382,34 @@ def test_masks(shared, tree):
         assert f.read() == "text"
 
 
+def test_order_of_masks_does_not_matter(shared, tree):
+    """A bind over a parent would uncover what was bound below it before."""
+    os.makedirs(tree + "/a/b")
+    os.makedirs(tree + "/a-")
+    for name in ("/a/secret", "/a/b/secret", "/a-/secret"):
+        with open(tree + name, "w") as f:
+            f.write("text")
+    subprocess.run(["chown", "-R", str(NOBODY), tree], check=True)
+    masks = [(tree + "/a/secret", NO_FILE, FILE, False),
+             (tree + "/a/b/secret", NO_FILE, FILE, False),
+             (tree + "/a-", EMPTY_DIR, DIR, False),
+             (tree + "/a/b", EMPTY_DIR, DIR, False),
+             (tree + "/a", READ_ONLY, DIR, False),
+             (tree + "/a/secret", READ_ONLY, FILE, False)]
+    for order in (masks, masks[::-1]):
+        run = shared.launch(mounts=[(tree, False)], masks=order)
+        assert run.sh("cat a/secret a/b/secret a-/secret; ls a/b a-; "
+                      "touch a/x && echo wrote", cwd=tree)[1] == \
+            b"a-:\n\na/b:\n"
+        run.destroy()
+
+
+def test_mount_over_the_parent_of_another_is_refused(shared, tree):
+    os.mkdir(tree + "/in")
+    answer = shared.refused(mounts=[(tree + "/in", True), (tree, False)])
+    assert "comes after one below it" in answer.reason
+
+
 def test_mask_through_a_link_covers_what_it_leads_to(shared, tree):
     os.mkdir(tree + "/real")
     with open(tree + "/real/f", "w") as f:
