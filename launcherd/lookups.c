@@ -26,6 +26,8 @@
 #include "protocol/lookup.h"
 #include "protocol/message.h"
 
+#define SPARE_MS 3	/* after a launch: its first command goes first */
+
 enum lookup_state { LOOKUP_ASKED, LOOKUP_QUESTIONED, LOOKUP_ANSWERED };
 
 struct lookup {
@@ -53,12 +55,6 @@ now_ms(void)
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
-void
-lookups_init(struct lookups *lookups)
-{
-	TAILQ_INIT(&lookups->list);
 }
 
 static void
@@ -93,6 +89,19 @@ lookup_free(struct lookup *lu)
 	free(lu);
 }
 
+/* Its channel's end would end it, too; a kill is certain. */
+static void
+spare_drop(struct lookups *all)
+{
+	close_all(&all->spare_channel, 1);
+	if (all->spare.pid > 0) {
+		spawn_kill(&all->spare);
+		(void)waitpid(all->spare.pid, NULL, 0);
+	}
+	close_all(&all->spare.pidfd, 1);
+	all->spare.pid = 0;
+}
+
 void
 lookups_done(struct launcherd *l)
 {
@@ -100,6 +109,9 @@ lookups_done(struct launcherd *l)
 
 	while ((lu = TAILQ_FIRST(&l->lookups.list)) != NULL)
 		lookup_free(lu);
+	spare_drop(&l->lookups);
+	if (l->lookups.spare_timer != NULL)
+		event_free(l->lookups.spare_timer);
 }
 
 /* Old answers go; a child that still runs keeps its entry until it is
@@ -114,7 +126,7 @@ lookups_expire(struct launcherd *l)
 		next = TAILQ_NEXT(lu, entry);
 		if (lu->state == LOOKUP_ANSWERED && lu->child.pid == 0 &&
 		    (now - lu->done_ms > LOOKUP_VALID_MS ||
-		    l->lookups.kept > LOOKUPS_KEPT_MAX))
+			l->lookups.kept > LOOKUPS_KEPT_MAX))
 			lookup_free(lu);
 	}
 }
@@ -130,8 +142,7 @@ send_failed(struct launcherd *l, uint64_t request, int error,
 
 	if (msg.error == 0)
 		msg.error = EIO;
-	(void)log_clean(msg.reason, sizeof(msg.reason), reason,
-	    strlen(reason));
+	(void)log_clean(msg.reason, sizeof(msg.reason), reason, strlen(reason));
 	(void)peer_send(l->supervisor, MSG_lookup_answer, &msg, NULL, 0);
 }
 
@@ -185,9 +196,9 @@ on_peer_end(void *ctx, struct peer *peer, enum chan_end why, const char *text)
 
 	(void)peer;
 	(void)text;
-	lookup_fail(lu, EIO, why == CHAN_END_EOF ?
-	    "the look-up ended without an answer" :
-	    "the look-up broke the message rules");
+	lookup_fail(lu, EIO,
+	    why == CHAN_END_EOF ? "the look-up ended without an answer" :
+				  "the look-up broke the message rules");
 	if (lu->child.pid == 0 && lu->request == 0)
 		lookup_free(lu);
 }
@@ -204,7 +215,7 @@ decide_ids(struct lookup *lu, const struct msg_lookup_user *msg)
 		return -EPERM;
 	lu->ids.gid = (gid_t)msg->gid;
 	if (lu->from_client)
-		return 0;	/* groups were set from lookup_start */
+		return 0; /* groups were set from lookup_start */
 	n = lookup_groups(msg->groups.data, msg->groups.len, lu->client_gid,
 	    lu->admin_gid, lu->ids.groups);
 	if (n < 0)
@@ -240,8 +251,9 @@ on_user(void *ctx, struct peer *peer, const union msg_any *any, int *fds,
 	(void)fds;
 	(void)nfds;
 	if (msg->error != 0) {
-		lookup_fail(lu, (int)msg->error, msg->error == ENOENT ?
-		    "there is no such user" : "the user could not be looked up");
+		lookup_fail(lu, (int)msg->error,
+		    msg->error == ENOENT ? "there is no such user" :
+					   "the user could not be looked up");
 		return 0;
 	}
 	error = decide_ids(lu, msg);
@@ -277,42 +289,85 @@ on_result(void *ctx, struct peer *peer, const union msg_any *any, int *fds,
 	lu->state = LOOKUP_ANSWERED;
 	lu->done_ms = now_ms();
 	lu->l->lookups.kept++;
-	(void)peer_send(lu->l->supervisor, MSG_lookup_answer, &lu->answer,
-	    fds, 1);
+	(void)peer_send(lu->l->supervisor, MSG_lookup_answer, &lu->answer, fds,
+	    1);
 	lookup_release(lu);
 	return 0;
 }
 
 static const struct peer_handler handlers[] = {
 	{ MSG_lookup_user, 1u << LOOKUP_ASKED, true, on_user },
-	{ MSG_lookup_result, 1u << LOOKUP_ASKED | 1u << LOOKUP_QUESTIONED,
-	    true, on_result },
+	{ MSG_lookup_result, 1u << LOOKUP_ASKED | 1u << LOOKUP_QUESTIONED, true,
+	    on_result },
 };
 static const struct peer_ops lookup_ops = {
-	handlers, sizeof(handlers) / sizeof(handlers[0]), on_peer_end,
+	handlers,
+	sizeof(handlers) / sizeof(handlers[0]),
+	on_peer_end,
 };
 
 /* ---------------------------------------------------------------- starting */
+
+static int
+spawn_one(const struct launcherd *l, struct spawned *ret, int *ret_channel)
+{
+	int pair[2];
+	int error;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	error = spawn_lookup(l->libexec_fd, pair[1], l->null_fd, ret);
+	(void)close(pair[1]);
+	if (error < 0)
+		(void)close(pair[0]);
+	else
+		*ret_channel = pair[0];
+	return error;
+}
+
+static void
+on_spare_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct launcherd *l = arg;
+	struct lookups *all = &l->lookups;
+
+	(void)fd;
+	(void)what;
+	if (all->spare.pid > 0 || l->libexec_fd < 0)
+		return;
+	/* Without one the next look-up starts its own. */
+	(void)spawn_one(l, &all->spare, &all->spare_channel);
+}
+
+/* The spare child, or a new one if it is not there or has ended. */
+static int
+take_child(struct launcherd *l, struct spawned *ret, int *ret_channel)
+{
+	struct lookups *all = &l->lookups;
+
+	(void)spawn_reap(&all->spare);
+	if (all->spare.pid <= 0) {
+		close_all(&all->spare_channel, 1);
+		return spawn_one(l, ret, ret_channel);
+	}
+	*ret = all->spare;
+	*ret_channel = take_fd(&all->spare_channel);
+	all->spare = (struct spawned){ .pidfd = -1 };
+	return 0;
+}
 
 static int
 start_child(struct lookup *lu)
 {
 	struct launcherd *l = lu->l;
 	const struct timeval tv = { LOOKUP_TIMEOUT_MS / 1000, 0 };
-	int pair[2];
-	int error;
+	int channel = -1;
+	int error = take_child(l, &lu->child, &channel);
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return -errno;
-	error = spawn_lookup(l->libexec_fd, pair[1], l->null_fd, lu->ids.uid,
-	    &lu->child);
-	(void)close(pair[1]);
-	if (error < 0) {
-		(void)close(pair[0]);
+	if (error < 0)
 		return error;
-	}
 	l->lookups.running++;
-	lu->peer = peer_new(l->base, pair[0], PROC_LAUNCHERD, PROC_LOOKUP,
+	lu->peer = peer_new(l->base, channel, PROC_LAUNCHERD, PROC_LOOKUP,
 	    &lookup_ops, lu);
 	lu->exit_event = event_new(l->base, lu->child.pidfd, EV_READ,
 	    on_child_exit, lu);
@@ -321,7 +376,28 @@ start_child(struct lookup *lu)
 	    event_add(lu->exit_event, NULL) < 0 ||
 	    evtimer_add(lu->timer, &tv) < 0)
 		return -ENOMEM;
-	return 0;
+	return PEER_SEND(lu->peer, lookup_begin, .uid = lu->ids.uid);
+}
+
+int
+lookups_init(struct launcherd *l)
+{
+	struct lookups *all = &l->lookups;
+
+	TAILQ_INIT(&all->list);
+	all->spare = (struct spawned){ .pidfd = -1 };
+	all->spare_channel = -1;
+	all->spare_timer = evtimer_new(l->base, on_spare_timer, l);
+	return all->spare_timer == NULL ? -ENOMEM : 0;
+}
+
+void
+lookups_prepare(struct launcherd *l)
+{
+	const struct timeval soon = { 0, SPARE_MS * 1000 };
+
+	if (l->lookups.spare.pid <= 0)
+		(void)evtimer_add(l->lookups.spare_timer, &soon);
 }
 
 static int
@@ -384,7 +460,7 @@ lookup_take_ids(struct launcherd *l, uint64_t request, uid_t uid,
 {
 	struct lookup *lu;
 
-	TAILQ_FOREACH(lu, &l->lookups.list, entry)
+	TAILQ_FOREACH (lu, &l->lookups.list, entry)
 		if (lu->request == request && lu->state == LOOKUP_ANSWERED)
 			break;
 	if (lu == NULL || request == 0 || lu->ids.uid != uid || uid == 0)
@@ -392,7 +468,7 @@ lookup_take_ids(struct launcherd *l, uint64_t request, uid_t uid,
 	if (now_ms() - lu->done_ms > LOOKUP_VALID_MS)
 		return -ESTALE;
 	*ret = lu->ids;
-	lu->request = 0;	/* once */
+	lu->request = 0; /* once */
 	if (lu->child.pid == 0)
 		lookup_free(lu);
 	return 0;

@@ -5,6 +5,9 @@
  * NSS says of that uid, the supplementary groups are the client's as the
  * kernel told, or getgrouplist's for an operator; less the two groups of the
  * service (SPEC C25). Never from a plan.
+ *
+ * One child is started ahead, without a user; the next look-up takes it, and
+ * it serves no other.
  */
 #ifndef LAUNCHERD_LOOKUPS_H
 #define LAUNCHERD_LOOKUPS_H
@@ -15,22 +18,28 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "launcherd/spawn.h"
+
+struct event;
 struct launcherd;
 struct lookup;
 struct msg_lookup_start;
 
 #define LOOKUP_TIMEOUT_MS 10000
 #define LOOKUP_VALID_MS 30000
-#define LOOKUPS_MAX 256		/* children at a time */
-#define LOOKUPS_KEPT_MAX 1024	/* answers whose launch has not come */
+#define LOOKUPS_MAX 256 /* children at a time */
+#define LOOKUPS_KEPT_MAX 1024 /* answers whose launch has not come */
 #define LOOKUP_GROUPS_MAX 1024
 
 TAILQ_HEAD(lookup_list, lookup);
 
 struct lookups {
-	struct lookup_list list;	/* running and answered, oldest first */
+	struct lookup_list list; /* running and answered, oldest first */
 	size_t running;
 	size_t kept;
+	struct spawned spare;		/* pid 0: there is none */
+	int spare_channel;
+	struct event *spare_timer;	/* starts the next one */
 };
 
 /* The ids of a run. */
@@ -41,8 +50,12 @@ struct lookup_ids {
 	gid_t groups[LOOKUP_GROUPS_MAX];
 };
 
-void lookups_init(struct lookups *);
+/* 0 or -errno. */
+int lookups_init(struct launcherd *);
 void lookups_done(struct launcherd *);
+
+/* Starts the spare one soon, if there is none: when nobody waits for us. */
+void lookups_prepare(struct launcherd *);
 
 /* Takes question_fd. The answer is sent as lookup_answer, always. */
 void lookup_start(struct launcherd *, const struct msg_lookup_start *,

@@ -61,8 +61,7 @@ clone_child(int cgroup_fd, struct spawned *ret)
 	return 1;
 }
 
-static void __attribute__((noreturn))
-child_fail(const char *step, int error)
+static void __attribute__((noreturn)) child_fail(const char *step, int error)
 {
 	(void)dprintf(STDERR_FILENO, "%s: %s\n", step, strerror(-error));
 	_exit(SPAWN_FAILED);
@@ -96,8 +95,7 @@ child_stdio(int null_fd, int out_fd, int err_fd, int channel_fd)
 		child_fail("channel", -errno);
 }
 
-static void __attribute__((noreturn))
-run_child(const struct spawn_run *in)
+static void __attribute__((noreturn)) run_child(const struct spawn_run *in)
 {
 	char number[16];
 	char name[] = "bwrap", option[] = "--args", end[] = "--";
@@ -139,13 +137,12 @@ spawn_run(const struct spawn_run *in, struct spawned *ret)
  * after it has taken the run's.
  */
 static void __attribute__((noreturn))
-lookup_child(int libexec_fd, int channel_fd, int null_fd, uid_t uid)
+lookup_child(int libexec_fd, int channel_fd, int null_fd)
 {
 	char name[] = "stockade-lookup";
-	char number[16];
-	char *const argv[] = { name, number, NULL };
-	const uint64_t caps = UINT64_C(1) << CAP_SETUID |
-	    UINT64_C(1) << CAP_SETGID;
+	char *const argv[] = { name, NULL };
+	const uint64_t caps =
+	    UINT64_C(1) << CAP_SETUID | UINT64_C(1) << CAP_SETGID;
 	int missing;
 
 	if (dup2(null_fd, STDIN_FILENO) < 0 || dup2(null_fd, STDOUT_FILENO) < 0)
@@ -157,20 +154,19 @@ lookup_child(int libexec_fd, int channel_fd, int null_fd, uid_t uid)
 		_exit(SPAWN_FAILED);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
 		_exit(SPAWN_FAILED);
-	(void)snprintf(number, sizeof(number), "%u", (unsigned)uid);
 	(void)syscall(SYS_execveat, libexec_fd, "stockade-lookup", argv,
 	    child_env, 0);
 	child_fail("stockade-lookup", -errno);
 }
 
 int
-spawn_lookup(int libexec_fd, int channel_fd, int null_fd, uid_t uid,
+spawn_lookup(int libexec_fd, int channel_fd, int null_fd,
     struct spawned *ret)
 {
 	int r = clone_child(-1, ret);
 
 	if (r == 0)
-		lookup_child(libexec_fd, channel_fd, null_fd, uid);
+		lookup_child(libexec_fd, channel_fd, null_fd);
 	return r < 0 ? r : 0;
 }
 

@@ -16,17 +16,17 @@ struct spawn_run {
 	const struct cgroup_tree *tree;
 	const struct cgroup *cgroup;
 	int netns_fd;
-	int null_fd;		/* standard input and output */
-	int error_fd;		/* standard error, a pipe */
-	int channel_fd;		/* becomes descriptor 3 of init */
+	int null_fd; /* standard input and output */
+	int error_fd; /* standard error, a pipe */
+	int channel_fd; /* becomes descriptor 3 of init */
 	int args_fd;
-	const int *fds;		/* further descriptors that are inherited */
+	const int *fds; /* further descriptors that are inherited */
 	size_t nfds;
 };
 
 struct spawned {
 	pid_t pid;
-	int pidfd;		/* owned by the caller, close-on-exec */
+	int pidfd; /* owned by the caller, close-on-exec */
 };
 
 /* Descriptors are borrowed; none may be below 4. 0 or -errno. What fails in
@@ -34,10 +34,10 @@ struct spawned {
 int spawn_run(const struct spawn_run *, struct spawned *ret);
 
 /*
- * libexec_fd/stockade-lookup UID with descriptor 3 = channel_fd, as root with
+ * libexec_fd/stockade-lookup with descriptor 3 = channel_fd, as root with
  * CAP_SETUID and CAP_SETGID alone in every set. 0 or -errno.
  */
-int spawn_lookup(int libexec_fd, int channel_fd, int null_fd, uid_t uid,
+int spawn_lookup(int libexec_fd, int channel_fd, int null_fd,
     struct spawned *ret);
 
 /*

@@ -1,8 +1,12 @@
 /*
- * stockade-lookup: one per launch, a child of launcherd. `stockade-lookup UID`
- * with the channel on descriptor 3; starts as root with SETUID and SETGID,
- * tells who that user is, takes the run's ids for good, confines itself, and
- * only then maps the question, whose bytes are control's and may be hostile.
+ * stockade-lookup: one per launch, a child of launcherd, with the channel on
+ * descriptor 3. It starts as root with SETUID and SETGID, is told a uid, tells
+ * who that user is, takes the run's ids for good, confines itself, and only
+ * then maps the question, whose bytes are control's and may be hostile.
+ *
+ * It is started ahead of its launch and waits for the uid with the modules of
+ * NSS loaded. Until then it knows nobody; it serves that launch alone, and NSS
+ * is asked then, not before.
  *
  * Its answer is worth what the run's user is worth: control uses it for that
  * user's own paths and for nothing else.
@@ -65,29 +69,28 @@ failed(int error, const char *reason)
 	_exit(EXIT_RULES);
 }
 
-/* The one message that launcherd sends; returns the question's descriptor. */
+/* The next message, which must be this one; returns its descriptor, if it has
+ * one. */
 static int
-receive(struct msg_lookup_question *ret)
+receive(int want, union msg_any *ret)
 {
 	static uint8_t buf[CHAN_PACKET_MAX];
-	static union msg_any any;
-	int fds[CHAN_FDS_MAX];
+	int fds[CHAN_FDS_MAX] = { -1 };
 	size_t nfds = 0;
 	ptrdiff_t len = chan_recv_fd(CHANNEL, buf, sizeof(buf), fds, &nfds);
 
 	if (len <= 0)
 		_exit(len == 0 ? 0 : EXIT_RULES);
 	if (msg_decode(buf, (size_t)len, nfds, PROC_LAUNCHERD, PROC_LOOKUP,
-		&any, NULL) != MSG_lookup_question)
+		ret, NULL) != want)
 		_exit(EXIT_RULES);
-	*ret = any.lookup_question;
 	return fds[0];
 }
 
 /*
  * For good: afterwards this is an ordinary process of the user without a
  * capability or a file system right. The uid must be the one that launcherd
- * started us for.
+ * told first.
  */
 static void
 become_user(const struct msg_lookup_question *m, uid_t uid, pid_t parent)
@@ -146,20 +149,6 @@ start_failed(const char *what)
 	_exit(EXIT_START);
 }
 
-static uid_t
-parse_uid(const char *text)
-{
-	char *end = NULL;
-	unsigned long uid;
-
-	errno = 0;
-	uid = strtoul(text, &end, 10);
-	if (errno != 0 || end == text || *end != '\0' || text[0] < '0' ||
-	    text[0] > '9' || uid == 0 || uid >= UINT32_MAX)
-		start_failed("bad uid");
-	return (uid_t)uid;
-}
-
 static void
 start(void)
 {
@@ -178,14 +167,23 @@ start(void)
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || chdir("/") < 0)
 		start_failed("cannot set up");
 	(void)signal(SIGALRM, SIG_DFL);
+}
+
+static uid_t
+whom(void)
+{
+	static union msg_any any;
+
+	(void)receive(MSG_lookup_begin, &any);
 	(void)alarm(ALARM_S);
+	return (uid_t)any.lookup_begin.uid;
 }
 
 int
 main(int argc, char **argv)
 {
-	static struct msg_lookup_question question;
 	static struct msg_lookup_user user;
+	static union msg_any any;
 	pid_t parent = getppid();
 	uid_t uid;
 	int fd;
@@ -194,16 +192,17 @@ main(int argc, char **argv)
 		(void)printf("stockade-lookup %s\n", PACKAGE_VERSION);
 		return 0;
 	}
-	if (argc != 2)
-		start_failed("usage: stockade-lookup UID | --version");
+	if (argc != 1)
+		start_failed("usage: stockade-lookup [--version]");
 	start();
-	uid = parse_uid(argv[1]);
+	user_prepare();
+	uid = whom();
 	user_look_up(uid, &user);
 	say(MSG_lookup_user, &user, NULL, 0);
 	if (user.error != 0)
 		_exit(0);
-	fd = receive(&question);
-	become_user(&question, uid, parent);
+	fd = receive(MSG_lookup_question, &any);
+	become_user(&any.lookup_question, uid, parent);
 	answer(fd, user.home);
 	_exit(0);
 }

@@ -67,3 +67,13 @@ user_look_up(uid_t uid, struct msg_lookup_user *ret)
 	}
 	ret->gid = pw->pw_gid;
 }
+
+/* Loading the modules is most of the time of a look-up; glibc keeps them, and
+ * opens the files or asks the servers anew for each question. */
+void
+user_prepare(void)
+{
+	static struct msg_lookup_user unused;
+
+	user_look_up(0, &unused);
+}
