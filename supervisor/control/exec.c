@@ -238,7 +238,7 @@ want_argv(struct wanted *w)
 static bool
 want_cwd(struct wanted *w)
 {
-	const struct plan *plan = w->session->plan;
+	const struct plan *plan = session_plan_of(w->session);
 	const char *raw = call_str(w->call, "cwd");
 
 	w->cwd = plan->cwd;
@@ -277,8 +277,8 @@ want_env(struct wanted *w)
 	}
 	set.pairs = pairs;
 	set.n = given.n;
-	r = plan_environ(w->session->facts, w->session->plan, &set, &w->env,
-	    bad);
+	r = plan_environ(session_facts_of(w->session),
+	    session_plan_of(w->session), &set, &w->env, bad);
 	if (r == -ENOMEM)
 		return refuse(w, API_INTERNAL, NULL, "out of memory");
 	if (r < 0 || w->env.n > PLAN_ENV_MAX)
@@ -357,7 +357,8 @@ static bool
 want_times(struct wanted *w)
 {
 	const msgpack_object *params = call_params(w->call);
-	const struct session_facts *facts = w->session->facts;
+	const struct session_facts *facts =
+	    session_facts_of(w->session);
 	bool shell = call_str(w->call, "shell") != NULL;
 	uint64_t given = call_u64(w->call, "timeoutMs", 0);
 

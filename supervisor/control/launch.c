@@ -294,14 +294,27 @@ answer_plan(struct launch *l)
 	launch_free(l);
 }
 
-/* The session takes call and plan; the launch is freed. */
+static int
+keep(struct session *s, const struct plan_made *made)
+{
+	const struct wire_out *plan = &made->plan_bytes;
+	const struct wire_out *egress = &made->egress_bytes;
+
+	if (plan->err || egress->err)
+		return -ENOMEM;
+	return kept_set(&s->kept, s->control->sessions->opened, plan->data,
+	    plan->len, egress->data, egress->len);
+}
+
+/* The session takes the call. NULL: the launch was answered and freed. */
 static struct session *
 make_session(struct launch *l)
 {
 	struct session *s = session_new(l->control, l->spec->session_id,
 	    l->owner, false);
 
-	if (s == NULL || waiters_add(&s->launching, l->call) < 0) {
+	if (s == NULL || keep(s, l->made) < 0 ||
+	    waiters_add(&s->launching, l->call) < 0) {
 		if (s != NULL)
 			session_remove(s);
 		call_fail_internal(l->call, -ENOMEM, "session");
@@ -312,11 +325,7 @@ make_session(struct launch *l)
 	s->client = l->client;
 	s->client_here = call_connected(l->call);
 	s->request = l->request;
-	s->made = take_ptr(&l->made);
-	s->plan = s->made->plan;
-	s->facts = s->made->facts;
-	s->egress = s->made->egress;
-	memcpy(s->digest, s->made->digest, sizeof(s->digest));
+	memcpy(s->digest, l->made->digest, sizeof(s->digest));
 	l->call = NULL;
 	return s;
 }
@@ -335,7 +344,8 @@ on_launch_time(int fd, short what, void *arg)
 }
 
 static int
-send_launch(struct session *s, uint64_t run_uid, uint64_t client)
+send_launch(struct session *s, const struct plan_made *made, uint64_t run_uid,
+    uint64_t client)
 {
 	struct msg_launch_ask msg = { .request = s->request,
 		.client = client, .run_uid = run_uid };
@@ -343,10 +353,8 @@ send_launch(struct session *s, uint64_t run_uid, uint64_t client)
 
 	msg.plan_digest.len = PLAN_DIGEST;
 	memcpy(msg.plan_digest.data, s->digest, PLAN_DIGEST);
-	fds[0] = seal("plan", &s->made->plan_bytes);
-	fds[1] = seal("egress", &s->made->egress_bytes);
-	wire_out_done(&s->made->plan_bytes);
-	wire_out_done(&s->made->egress_bytes);
+	fds[0] = seal("plan", &made->plan_bytes);
+	fds[1] = seal("egress", &made->egress_bytes);
 	if (fds[0] < 0 || fds[1] < 0) {
 		int error = fds[0] < 0 ? fds[0] : fds[1];
 
@@ -360,6 +368,7 @@ static void
 commit(struct launch *l)
 {
 	struct session *s = make_session(l);
+	struct plan_made *made;
 	uint64_t run_uid, client;
 	struct spec_fault fault;
 	int r;
@@ -368,18 +377,20 @@ commit(struct launch *l)
 		return;
 	run_uid = l->run_uid;
 	client = l->client;
+	made = take_ptr(&l->made);
 	launch_free(l);
 	session_set_state(s, SESSION_CREATED);
 	log_event(EV_LAUNCH_STARTED, LF_STR(LK_SESSION, s->id),
 	    LF_NUM(LK_REQUEST, s->request), LF_NUM(LK_PEER_UID, s->owner),
 	    LF_NUM(LK_RUN_UID, run_uid));
-	for (size_t i = 0; i < s->made->nnotices; i++)
-		session_notice(s, s->made->notices[i].code,
-		    s->made->notices[i].detail);
+	for (size_t i = 0; i < made->nnotices; i++)
+		session_notice(s, made->notices[i].code,
+		    made->notices[i].detail);
 	r = session_timer(s, &s->launch_timer, SESSION_LAUNCH_MS,
 	    on_launch_time);
 	if (r == 0)
-		r = send_launch(s, run_uid, client);
+		r = send_launch(s, made, run_uid, client);
+	plan_made_free(made);
 	if (r < 0) {
 		(void)spec_fault_set(&fault, API_HOST_ERROR, NULL,
 		    "the plan could not be handed over");

@@ -11,6 +11,7 @@
 
 #include <event2/event.h>
 #include <getopt.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,7 @@
 #define FIRST_FREE_FD 5
 #define TUNNELS_SESSION 1024 /* SPEC AB; not adjustable in this version */
 #define TUNNELS_ALL 16384
+#define MMAP_FROM 65536 /* bytes; see own_pages() */
 #define CHECK_USER "nobody" /* where the service's users do not exist */
 
 struct options {
@@ -266,6 +268,18 @@ control_done(struct control *control)
 	event_base_free(control->base);
 }
 
+/*
+ * A plan while it is made, and a look-up's answer, are arrays of their
+ * greatest size, most of which is never touched. Pages of their own cost what
+ * is touched and go back when they are freed; in the heap they would leave
+ * holes. A fixed threshold also stops malloc from raising it (mallopt(3)).
+ */
+static void
+own_pages(void)
+{
+	(void)mallopt(M_MMAP_THRESHOLD, MMAP_FROM);
+}
+
 static int
 serve(const struct options *opt)
 {
@@ -274,6 +288,7 @@ serve(const struct options *opt)
 	pid_t parent = getppid();
 	struct priv_user user;
 
+	own_pages();
 	proc_begin("stockade-control", FIRST_FREE_FD);
 	log_init("control", LOG_LEVEL_INFO);
 	if (priv_lookup_user(CONTROL_USER, &user) != 0)

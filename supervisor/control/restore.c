@@ -19,55 +19,26 @@
 #include "supervisor/control/exec.h"
 #include "supervisor/control/session.h"
 
-struct restored {
-	struct memfd_map plan_map;
-	struct memfd_map egress_map;
-	struct plan plan;
-	struct session_facts facts;
-	struct egress_lists egress;
-};
-
-void
-restored_free(struct restored *r)
-{
-	if (r == NULL)
-		return;
-	memfd_unmap(&r->plan_map);
-	memfd_unmap(&r->egress_map);
-	free(r);
-}
-
+/* What the supervisor kept of the session, unread. */
 static int
-read_plan(struct restored *r, int plan_fd, int egress_fd)
+keep(struct kept *kept, struct opened *opened, const int fds[2])
 {
-	const char *field;
-	int e;
+	struct memfd_map plan = { NULL, 0 }, egress = { NULL, 0 };
+	int r = memfd_open_map(fds[0], PLAN_BYTES_MAX, &plan);
 
-	e = memfd_open_map(plan_fd, PLAN_BYTES_MAX, &r->plan_map);
-	if (e < 0)
-		return e;
-	e = memfd_open_map(egress_fd, EGRESS_BYTES_MAX, &r->egress_map);
-	if (e < 0)
-		return e;
-	e = plan_decode(r->plan_map.data, r->plan_map.len, &r->plan, &field);
-	if (e < 0)
-		return e;
-	e = egress_lists_decode(r->egress_map.data, r->egress_map.len,
-	    &r->egress);
-	if (e < 0)
-		return e;
-	return session_facts_decode(r->plan.session.data,
-	    r->plan.session.len, &r->facts);
+	if (r == 0)
+		r = memfd_open_map(fds[1], EGRESS_BYTES_MAX, &egress);
+	if (r == 0)
+		r = kept_set(kept, opened, plan.data, plan.len, egress.data,
+		    egress.len);
+	memfd_unmap(&plan);
+	memfd_unmap(&egress);
+	return r;
 }
 
 static void
-fill(struct session *s, const struct msg_restore_run *m,
-    struct restored *r)
+fill(struct session *s, const struct msg_restore_run *m)
 {
-	s->restored = r;
-	s->plan = &r->plan;
-	s->facts = &r->facts;
-	s->egress = &r->egress;
 	memcpy(s->digest, m->plan_digest.data, PLAN_DIGEST);
 	s->sandbox = m->sandbox;
 	s->pid = m->pid;
@@ -80,23 +51,27 @@ fill(struct session *s, const struct msg_restore_run *m,
 static int
 restore(struct control *control, const struct msg_restore_run *m, int *fds)
 {
-	struct restored *r = calloc(1, sizeof(*r));
-	struct session *s;
-	int e;
+	struct opened *opened = control->sessions->opened;
+	const struct session_facts *facts;
+	struct kept kept = { NULL, 0, 0, 0, 0 };
+	struct session *s = NULL;
+	int r = keep(&kept, opened, fds);
 
-	if (r == NULL)
-		return -ENOMEM;
-	e = read_plan(r, fds[0], fds[1]);
-	if (e == 0 && session_find_owned(control, (uid_t)m->owner_uid,
-	    r->facts.session_id) != NULL)
-		e = -EEXIST;
-	s = e < 0 ? NULL : session_new(control, r->facts.session_id,
-	    (uid_t)m->owner_uid, true);
+	if (r < 0)
+		return r;
+	facts = kept_facts(&kept, opened);
+	if (session_find_owned(control, (uid_t)m->owner_uid,
+	    facts->session_id) != NULL)
+		r = -EEXIST;
+	else
+		s = session_new(control, facts->session_id,
+		    (uid_t)m->owner_uid, true);
 	if (s == NULL) {
-		restored_free(r);
-		return e < 0 ? e : -ENOMEM;
+		kept_done(&kept, opened);
+		return r < 0 ? r : -ENOMEM;
 	}
-	fill(s, m, r);
+	kept_move(&kept, &s->kept, opened);
+	fill(s, m);
 	return 0;
 }
 

@@ -56,7 +56,8 @@ method_sandbox_explain(struct control *control, struct call *call)
 	out = call_begin(call);
 	rpc_add_map(out, "plan");
 	rpc_add_str(out, "digest", digest);
-	explain_put_plan(s->plan, s->facts, s->egress, out);
+	explain_put_plan(session_plan_of(s), session_facts_of(s),
+	    session_egress_of(s), out);
 	rpc_close(out);
 	call_end(call);
 }
@@ -215,7 +216,8 @@ method_sandbox_list(struct control *control, struct call *call)
 	rpc_add_array(out, "handles");
 	TAILQ_FOREACH(s, &control->sessions->list, entry) {
 		if (!caller_may_see(who, s->owner) || (workspace != NULL &&
-		    strcmp(workspace, s->facts->workspace_id) != 0) ||
+		    strcmp(workspace, session_facts_of(s)->workspace_id) !=
+		    0) ||
 		    (state != NULL && strcmp(state,
 		    session_state_name(s->state)) != 0))
 			continue;

@@ -73,6 +73,11 @@ sessions_new(struct control *control, struct sessions **ret)
 
 	if (all == NULL)
 		return -ENOMEM;
+	all->opened = opened_new();
+	if (all->opened == NULL) {
+		free(all);
+		return -ENOMEM;
+	}
 	all->control = control;
 	TAILQ_INIT(&all->list);
 	TAILQ_INIT(&all->launches);
@@ -100,6 +105,7 @@ sessions_free(struct sessions *all)
 		session_remove(s);
 	etc_host_done(&all->host);
 	users_done(&all->users);
+	opened_free(all->opened);
 	free(all);
 }
 
@@ -211,6 +217,24 @@ session_new(struct control *control, const char *id, uid_t owner,
 	return s;
 }
 
+const struct plan *
+session_plan_of(const struct session *s)
+{
+	return kept_plan(&s->kept, s->control->sessions->opened);
+}
+
+const struct session_facts *
+session_facts_of(const struct session *s)
+{
+	return kept_facts(&s->kept, s->control->sessions->opened);
+}
+
+const struct egress_lists *
+session_egress_of(const struct session *s)
+{
+	return kept_egress(&s->kept, s->control->sessions->opened);
+}
+
 static void
 bury(struct session *s)
 {
@@ -280,8 +304,7 @@ session_remove(struct session *s)
 	timer_free(&s->gone_timer);
 	timer_free(&s->end_timer);
 	events_source_close(s->source);
-	plan_made_free(s->made);
-	restored_free(s->restored);
+	kept_done(&s->kept, all->opened);
 	TAILQ_CONCAT(&replacing, &s->replacing, wait_entry);
 	free(s);
 	while ((launch = TAILQ_FIRST(&replacing)) != NULL) {
@@ -381,7 +404,7 @@ session_settle(struct session *s)
 	if (s->state != want)
 		session_set_state(s, want);
 	(void)session_timer(s, &s->idle_timer, s->running > 0 ? 0 :
-	    s->facts->idle_ms, on_idle);
+	    session_facts_of(s)->idle_ms, on_idle);
 }
 
 void
@@ -445,9 +468,9 @@ session_ready(struct session *s)
 	rpc_add_u64(out, "pid", s->pid);
 	events_end(s->source);
 	session_set_state(s, SESSION_WARM);
-	if (s->facts->wall_ms != 0)
-		(void)session_timer(s, &s->wall_timer, s->facts->wall_ms,
-		    on_wall);
+	if (session_facts_of(s)->wall_ms != 0)
+		(void)session_timer(s, &s->wall_timer,
+		    session_facts_of(s)->wall_ms, on_wall);
 	session_settle(s);
 	while ((call = waiters_take(&s->launching)) != NULL) {
 		struct rpc_out *answer = call_begin(call);
@@ -606,16 +629,21 @@ sessions_on_stat_answer(void *ctx, struct peer *peer,
 void
 session_client_lost(struct session *s)
 {
+	const struct session_facts *facts;
+
 	s->client_here = false;
 	if (s->state == SESSION_ERROR) {
 		(void)session_timer(s, &s->end_timer, 1, on_error_kept);
 		return;
 	}
-	if (s->facts == NULL || s->facts->detach || s->ending || s->ended ||
+	if (s->kept.data == NULL || s->ending || s->ended ||
 	    s->state == SESSION_CREATED)
 		return;
-	if (s->facts->gone_ms == 0 || session_timer(s, &s->gone_timer,
-	    s->facts->gone_ms, on_gone) < 0)
+	facts = session_facts_of(s);
+	if (facts->detach)
+		return;
+	if (facts->gone_ms == 0 || session_timer(s, &s->gone_timer,
+	    facts->gone_ms, on_gone) < 0)
 		session_end(s, RUN_CAUSE_CLIENT_GONE, 0);
 }
 
@@ -662,51 +690,66 @@ sessions_conf_changed(struct control *control, const struct conf *before)
 
 /* ------------------------------------------------ showing */
 
+/* What a command without variables of its own is not given. */
+static void
+put_stripped(const struct session_facts *facts, const struct plan *plan,
+    struct rpc_out *out)
+{
+	const struct environ_set none = { NULL, 0 };
+	struct environ_result env;
+
+	rpc_add_array(out, "stripped");
+	if (plan_environ(facts, plan, &none, &env, NULL) == 0) {
+		for (size_t i = 0; i < env.nstripped; i++)
+			rpc_put_str(out, env.stripped[i]);
+		environ_done(&env);
+	}
+	rpc_close(out);
+}
+
 void
 session_put_details(const struct session *s, struct rpc_out *out, bool full)
 {
+	const struct session_facts *facts = session_facts_of(s);
+	const struct plan *plan = session_plan_of(s);
 	char digest[2 * PLAN_DIGEST + 1];
 
 	session_hex(s->digest, sizeof(s->digest), digest);
-	rpc_add_str(out, "workdir", s->plan->cwd);
-	rpc_add_str(out, "home", s->plan->home);
+	rpc_add_str(out, "workdir", plan->cwd);
+	rpc_add_str(out, "home", plan->home);
 	rpc_add_u64(out, "pid", s->pid);
 	rpc_add_str(out, "planDigest", digest);
-	rpc_add_str(out, "mode", spec_mode_name((enum spec_mode)
-	    s->facts->mode));
-	rpc_add_str(out, "user", s->facts->user);
-	rpc_add_u64(out, "uid", s->facts->uid);
+	rpc_add_str(out, "mode", spec_mode_name((enum spec_mode)facts->mode));
+	rpc_add_str(out, "user", facts->user);
+	rpc_add_u64(out, "uid", facts->uid);
 	rpc_add_u64(out, "ownerUid", s->owner);
 	rpc_add_u64(out, "sandbox", s->sandbox);
-	rpc_add_str(out, "workspaceId", s->facts->workspace_id);
-	rpc_add_text(out, "agentId", s->facts->agent_id);
-	rpc_add_text(out, "spaceId", s->facts->space_id);
-	rpc_add_text(out, "conversationId", s->facts->conversation_id);
-	rpc_add_text(out, "runId", s->facts->run_id);
-	rpc_add_text(out, "actingUser", s->facts->acting_user);
-	rpc_add_text(out, "adapter", s->facts->adapter);
-	rpc_add_bool(out, "detach", s->facts->detach);
-	rpc_add_u64(out, "createdMs", s->facts->created_ms);
+	rpc_add_str(out, "workspaceId", facts->workspace_id);
+	rpc_add_text(out, "agentId", facts->agent_id);
+	rpc_add_text(out, "spaceId", facts->space_id);
+	rpc_add_text(out, "conversationId", facts->conversation_id);
+	rpc_add_text(out, "runId", facts->run_id);
+	rpc_add_text(out, "actingUser", facts->acting_user);
+	rpc_add_text(out, "adapter", facts->adapter);
+	rpc_add_bool(out, "detach", facts->detach);
+	rpc_add_u64(out, "createdMs", facts->created_ms);
 	rpc_add_u64(out, "execs", exec_alive(s));
 	rpc_add_u64(out, "memoryBytes", s->memory_bytes);
 	rpc_add_u64(out, "pids", s->pids);
 	rpc_add_u64(out, "denied", violations_total(
 	    events_source_violations(s->source)));
 	rpc_add_map(out, "confinement");
-	explain_put_confinement(s->facts, s->plan, s->landlock_abi,
+	explain_put_confinement(facts, plan, s->landlock_abi,
 	    s->limits_unset, out);
 	rpc_close(out);
 	if (!full)
 		return;
-	rpc_add_array(out, "stripped");
-	for (size_t i = 0; s->made != NULL && i < s->made->env.nstripped; i++)
-		rpc_put_str(out, s->made->env.stripped[i]);
-	rpc_close(out);
+	put_stripped(facts, plan, out);
 	rpc_add_array(out, "mounts");
-	for (size_t i = 0; i < s->plan->nmounts; i++) {
+	for (size_t i = 0; i < plan->nmounts; i++) {
 		rpc_open_map(out);
-		rpc_add_str(out, "path", s->plan->mounts[i].target);
-		rpc_add_bool(out, "readOnly", s->plan->mounts[i].read_only);
+		rpc_add_str(out, "path", plan->mounts[i].target);
+		rpc_add_bool(out, "readOnly", plan->mounts[i].read_only);
 		rpc_close(out);
 	}
 	rpc_close(out);
@@ -734,6 +777,8 @@ session_put_handle(const struct session *s, struct rpc_out *out, bool full)
 static void
 put_row(const struct session *s, struct rpc_out *out)
 {
+	const struct session_facts *facts = session_facts_of(s);
+
 	rpc_open_map(out);
 	rpc_add_u64(out, "sandbox", s->sandbox);
 	rpc_add_str(out, "sessionId", s->id);
@@ -741,10 +786,10 @@ put_row(const struct session *s, struct rpc_out *out)
 	rpc_add_str(out, "backend", "native");
 	rpc_add_str(out, "state", session_state_name(s->state));
 	rpc_add_str(out, "mode", spec_mode_name((enum spec_mode)
-	    s->facts->mode));
-	rpc_add_str(out, "user", s->facts->user);
-	rpc_add_str(out, "workspaceId", s->facts->workspace_id);
-	rpc_add_u64(out, "createdMs", s->facts->created_ms);
+	    facts->mode));
+	rpc_add_str(out, "user", facts->user);
+	rpc_add_str(out, "workspaceId", facts->workspace_id);
+	rpc_add_u64(out, "createdMs", facts->created_ms);
 	rpc_add_u64(out, "execs", exec_alive(s));
 	rpc_add_u64(out, "memoryBytes", s->memory_bytes);
 	rpc_add_u64(out, "pids", s->pids);

@@ -22,6 +22,7 @@
 
 #include "protocol/cause.h"
 #include "supervisor/control/etc_files.h"
+#include "supervisor/control/kept.h"
 #include "supervisor/control/plan_make.h"
 #include "supervisor/control/spec.h"
 #include "supervisor/control/users.h"
@@ -33,7 +34,6 @@ struct event;
 struct events_source;
 struct egress_lists;
 struct exec;
-struct restored;
 struct rpc_out;
 struct session;
 
@@ -109,12 +109,7 @@ struct session {
 	enum session_state state;
 	struct events_source *source;
 
-	/* The plan: of this process's making, or restored. */
-	struct plan_made *made;
-	struct restored *restored;
-	const struct plan *plan;
-	const struct session_facts *facts;
-	const struct egress_lists *egress;
+	struct kept kept;	/* the plan and the egress lists */
 	uint8_t digest[PLAN_DIGEST];
 
 	uint64_t pid;
@@ -158,6 +153,7 @@ struct sessions {
 	struct launch_list launches;	/* before they are sessions */
 	struct etc_host host;
 	struct users users;
+	struct opened *opened;	/* a kept plan, taken apart */
 	uint64_t memory_default;
 	struct tomb tombs[SESSION_TOMBS];
 	size_t next_tomb;
@@ -179,6 +175,11 @@ bool session_was_destroyed(struct control *, uid_t owner, const char *id);
  * memory. */
 struct session *session_new(struct control *, const char *id, uid_t owner,
     bool restored);
+/* As kept.h says: valid until another session's is asked for. */
+const struct plan *session_plan_of(const struct session *);
+const struct session_facts *session_facts_of(const struct session *);
+const struct egress_lists *session_egress_of(const struct session *);
+
 /* Answers what waits, closes the stream, frees. */
 void session_remove(struct session *);
 
@@ -248,9 +249,5 @@ void exec_put_all(const struct session *, struct rpc_out *);
 void exec_on_room(void *session);
 /* The connection that started commands is gone: nobody is waited for. */
 void exec_client_lost(struct session *, uint64_t client);
-
-/* ------------------------------------------------ restore.c */
-
-void restored_free(struct restored *);
 
 #endif
