@@ -18,7 +18,7 @@ struct maker {
 	struct pool *pool;
 	struct egress_lists *lists;
 	struct spec_fault *fault;
-	int error;		/* sticky: -ENOMEM, -E2BIG */
+	int error; /* sticky: -ENOMEM, -E2BIG */
 };
 
 static struct wire_view
@@ -100,8 +100,9 @@ add_conf(struct maker *m, const struct conf *conf)
 
 	for (size_t i = 0; i < conf->allow_hosts.n; i++)
 		allow(m, conf->allow_hosts.list[i].pattern,
-		    conf->allow_hosts.list[i].port, line_of(buf, sizeof(buf),
-		    &conf->allow_hosts.list[i].origin));
+		    conf->allow_hosts.list[i].port,
+		    line_of(buf, sizeof(buf),
+			&conf->allow_hosts.list[i].origin));
 }
 
 static void
@@ -112,8 +113,9 @@ add_deny(struct maker *m, const struct conf *conf)
 	for (size_t i = 0; i < lists_deny_rows; i++)
 		deny(m, lists_deny[i], "deny list");
 	for (size_t i = 0; i < conf->deny_hosts.n; i++)
-		deny(m, conf->deny_hosts.list[i].pattern, line_of(buf,
-		    sizeof(buf), &conf->deny_hosts.list[i].origin));
+		deny(m, conf->deny_hosts.list[i].pattern,
+		    line_of(buf, sizeof(buf),
+			&conf->deny_hosts.list[i].origin));
 }
 
 static void
@@ -170,12 +172,14 @@ add_spec(struct maker *m, const struct spec *spec)
 		port = split_port(entry, &len);
 		if (port < 0)
 			return spec_fault_set(m->fault, API_BAD_PARAMS,
-			    "egressAllowlist", "egressAllowlist: %s: the port "
-			    "is not valid", entry);
+			    "egressAllowlist",
+			    "egressAllowlist: %s: the port "
+			    "is not valid",
+			    entry);
 		if (hostname_pattern_parse(entry, len, pattern, &why) != 0)
 			return spec_fault_set(m->fault, API_BAD_PARAMS,
-			    "egressAllowlist", "egressAllowlist: %s: %s",
-			    entry, hostname_why(why));
+			    "egressAllowlist", "egressAllowlist: %s: %s", entry,
+			    hostname_why(why));
 		allow(m, pattern, (uint64_t)port, "spec");
 	}
 	return 0;
@@ -224,15 +228,15 @@ settle(struct egress_rule *list, size_t *n)
 		return;
 	qsort(list, *n, sizeof(*list), compare_rules);
 	for (size_t i = 1; i < *n; i++)
-		if (list[i].port != list[kept].port || compare_views(
-		    &list[i].pattern, &list[kept].pattern) != 0)
+		if (list[i].port != list[kept].port ||
+		    compare_views(&list[i].pattern, &list[kept].pattern) != 0)
 			list[++kept] = list[i];
 	*n = kept + 1;
 }
 
 int
-egress_make(const struct spec *spec, const struct conf *conf,
-    struct pool *pool, struct egress_lists **ret, struct spec_fault *fault)
+egress_make(const struct spec *spec, const struct conf *conf, struct pool *pool,
+    struct egress_lists **ret, struct spec_fault *fault)
 {
 	struct maker m = { pool, NULL, fault, 0 };
 
@@ -258,7 +262,7 @@ egress_make(const struct spec *spec, const struct conf *conf,
 	if (m.error != 0)
 		return spec_fault_set(fault, API_LIMIT, "egressAllowlist",
 		    "too many egress rules");
-	if (!spec->network)	/* G6: the proxies start, nothing is allowed */
+	if (!spec->network) /* G6: the proxies start, nothing is allowed */
 		m.lists->nallow = 0;
 	settle(m.lists->allow, &m.lists->nallow);
 	settle(m.lists->deny, &m.lists->ndeny);

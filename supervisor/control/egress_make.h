@@ -15,7 +15,7 @@ struct conf;
 struct spec;
 struct spec_fault;
 
-#define EGRESS_TUNNELS 1024	/* of one session, SPEC AB */
+#define EGRESS_TUNNELS 1024 /* of one session, SPEC AB */
 
 /*
  * Makes the lists in `pool`, in canonical order, so that equal sets give equal

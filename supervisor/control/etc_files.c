@@ -48,7 +48,7 @@ read_text(const char *path)
 	}
 	text[len] = '\0';
 	return len == HOST_FILE_MAX || strlen(text) != len ? NULL :
-	    take_ptr(&text);
+							     take_ptr(&text);
 }
 
 /* Whether a directory or one directly in it holds a file whose name ends with
@@ -68,10 +68,12 @@ has_certificates(const char *path, int depth)
 		n = strlen(e->d_name);
 		if (e->d_name[0] == '.')
 			continue;
-		found = n > 4 && (strcmp(e->d_name + n - 4, ".crt") == 0 ||
-		    strcmp(e->d_name + n - 4, ".pem") == 0);
-		if (!found && depth > 0 && snprintf(below, sizeof(below),
-		    "%s/%s", path, e->d_name) < (int)sizeof(below))
+		found = n > 4 &&
+		    (strcmp(e->d_name + n - 4, ".crt") == 0 ||
+			strcmp(e->d_name + n - 4, ".pem") == 0);
+		if (!found && depth > 0 &&
+		    snprintf(below, sizeof(below), "%s/%s", path, e->d_name) <
+			(int)sizeof(below))
 			found = has_certificates(below, depth - 1);
 	}
 	(void)closedir(dir);
@@ -119,8 +121,7 @@ add_safe(struct etc_host *host, char *value)
 	char **more;
 
 	if (host->nsafe < SAFE_MAX) {
-		more = reallocarray(host->safe, host->nsafe + 1,
-		    sizeof(*more));
+		more = reallocarray(host->safe, host->nsafe + 1, sizeof(*more));
 		if (more != NULL) {
 			host->safe = more;
 			host->safe[host->nsafe++] = value;
@@ -244,7 +245,8 @@ field_or(const char *s, const char *fallback)
 static void
 write_passwd(FILE *out, const struct etc_input *in)
 {
-	(void)fprintf(out, "root:x:0:0:root:/root:/usr/sbin/nologin\n"
+	(void)fprintf(out,
+	    "root:x:0:0:root:/root:/usr/sbin/nologin\n"
 	    "%s:x:%llu:%llu::%s:%s\n"
 	    "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
 	    field_or(in->user, "user"), (unsigned long long)in->uid,
@@ -265,8 +267,10 @@ write_group(FILE *out, const struct etc_input *in)
 static void
 write_hosts(FILE *out, const struct etc_input *in)
 {
-	(void)fprintf(out, "127.0.0.1\tlocalhost\n::1\tlocalhost "
-	    "ip6-localhost ip6-loopback\n127.0.1.1\t%s\n", in->hostname);
+	(void)fprintf(out,
+	    "127.0.0.1\tlocalhost\n::1\tlocalhost "
+	    "ip6-localhost ip6-loopback\n127.0.1.1\t%s\n",
+	    in->hostname);
 }
 
 static void
@@ -280,8 +284,9 @@ write_nsswitch(FILE *out, const struct etc_input *in)
 {
 	(void)in;
 	(void)fputs("passwd: files\ngroup: files\nshadow: files\n"
-	    "hosts: files dns\nnetworks: files\nprotocols: files\n"
-	    "services: files\nethers: files\nrpc: files\n", out);
+		    "hosts: files dns\nnetworks: files\nprotocols: files\n"
+		    "services: files\nethers: files\nrpc: files\n",
+	    out);
 }
 
 /* Nothing answers there yet: a look-up fails at once, not after a time-out. */
@@ -315,7 +320,7 @@ static void
 write_gitconfig(FILE *out, const struct etc_input *in)
 {
 	const char *ca = in->host->ca_bundle != NULL ? in->host->ca_bundle :
-	    in->host->git_ca;
+						       in->host->git_ca;
 
 	(void)fputs("[safe]\n", out);
 	for (size_t i = 0; i < in->host->nsafe; i++) {
@@ -363,7 +368,8 @@ write_profile(FILE *out, const struct etc_input *in)
 {
 	if (in->host->profile == NULL || in->host->profile[0] == '\0')
 		return;
-	(void)fprintf(out, "stockade_path=$PATH\nstockade_profile() {\n:\n%s\n"
+	(void)fprintf(out,
+	    "stockade_path=$PATH\nstockade_profile() {\n:\n%s\n"
 	    "}\nstockade_profile\nPATH=$stockade_path\nexport PATH\n"
 	    "unset stockade_path\nunset -f stockade_profile\n",
 	    in->host->profile);
@@ -386,8 +392,7 @@ static const struct etc_file etc_table[] = {
 };
 
 int
-etc_files_make(const struct etc_input *in, struct pool *pool,
-    struct plan *plan)
+etc_files_make(const struct etc_input *in, struct pool *pool, struct plan *plan)
 {
 	struct text text;
 	int r;

@@ -14,11 +14,11 @@
 
 /* What the host offers; strings are owned, empty or NULL when it has none. */
 struct etc_host {
-	char *profile;		/* text of /etc/profile */
+	char *profile; /* text of /etc/profile */
 	size_t nsafe;
-	char **safe;		/* safe.directory of /etc/gitconfig */
-	char *git_ca;		/* its http.sslCAInfo */
-	char *ca_bundle;	/* set when the host has authorities of its own */
+	char **safe; /* safe.directory of /etc/gitconfig */
+	char *git_ca; /* its http.sslCAInfo */
+	char *ca_bundle; /* set when the host has authorities of its own */
 };
 
 /* Best effort: a file that cannot be read counts as absent. */
@@ -36,7 +36,7 @@ struct etc_input {
 	const char *shell;
 	uint64_t uid;
 	uint64_t gid;
-	const char *label;	/* the machine id is made from it */
+	const char *label; /* the machine id is made from it */
 	const char *hostname;
 	const struct plan_mount *mounts;
 	size_t nmounts;

@@ -33,8 +33,8 @@ put_mounts(const struct plan *plan, struct rpc_out *out)
 		if (strcmp(mount->source, mount->target) != 0)
 			rpc_add_str(out, "source", mount->source);
 		rpc_add_bool(out, "readOnly", mount->read_only);
-		rpc_add_str(out, "kind", mount->kind == PLAN_DIR ?
-		    "directory" : "file");
+		rpc_add_str(out, "kind",
+		    mount->kind == PLAN_DIR ? "directory" : "file");
 		rpc_close(out);
 	}
 	rpc_close(out);
@@ -49,8 +49,8 @@ put_masks(const struct plan *plan, struct rpc_out *out)
 
 		rpc_open_map(out);
 		rpc_add_str(out, "path", mask->path);
-		rpc_add_str(out, "deny", mask->system ? "execute" :
-		    mask_names[mask->how].deny);
+		rpc_add_str(out, "deny",
+		    mask->system ? "execute" : mask_names[mask->how].deny);
 		rpc_add_str(out, "how", mask_names[mask->how].how);
 		rpc_close(out);
 	}
@@ -150,13 +150,17 @@ put_words(const struct plan *plan, const struct session_facts *facts,
 	    facts->user, (unsigned long long)facts->uid,
 	    spec_mode_name((enum spec_mode)facts->mode));
 	rpc_put_str(out, text);
-	(void)snprintf(text, sizeof(text), "sees %zu mounts, %zu of them "
+	(void)snprintf(text, sizeof(text),
+	    "sees %zu mounts, %zu of them "
 	    "writable, and the read-only system; %zu paths inside them are "
-	    "denied", plan->nmounts, writable, masked);
+	    "denied",
+	    plan->nmounts, writable, masked);
 	rpc_put_str(out, text);
 	if (egress->network)
-		(void)snprintf(text, sizeof(text), "reaches the network only "
-		    "through its own proxies, by %zu rules", egress->nallow);
+		(void)snprintf(text, sizeof(text),
+		    "reaches the network only "
+		    "through its own proxies, by %zu rules",
+		    egress->nallow);
 	else
 		(void)snprintf(text, sizeof(text), "reaches no network");
 	rpc_put_str(out, text);
@@ -168,8 +172,7 @@ explain_put_plan(const struct plan *plan, const struct session_facts *facts,
     const struct egress_lists *egress, struct rpc_out *out)
 {
 	rpc_add_str(out, "backend", "native");
-	rpc_add_str(out, "mode", spec_mode_name((enum spec_mode)
-	    facts->mode));
+	rpc_add_str(out, "mode", spec_mode_name((enum spec_mode)facts->mode));
 	rpc_add_str(out, "user", facts->user);
 	rpc_add_u64(out, "uid", facts->uid);
 	rpc_add_str(out, "home", plan->home);
@@ -202,14 +205,17 @@ put_files(const struct session_facts *facts, const struct plan *plan,
 	char text[256];
 
 	if (plan->nmounts == 0 && facts->unmasked == 0) {
-		put_one(out, "files", "enforced", "nothing of the host but "
+		put_one(out, "files", "enforced",
+		    "nothing of the host but "
 		    "the read-only system is in its view");
 		return;
 	}
-	(void)snprintf(text, sizeof(text), "only mounted paths exist in its "
+	(void)snprintf(text, sizeof(text),
+	    "only mounted paths exist in its "
 	    "view; a socket file that lies in one can be connected to%s",
 	    facts->unmasked != 0 ? "; some denied programs share their file "
-	    "with others and are not hidden" : "");
+				   "with others and are not hidden" :
+				   "");
 	put_one(out, "files", "partial", text);
 }
 
@@ -218,12 +224,14 @@ put_kernel(uint64_t landlock_abi, uint64_t limits_unset, struct rpc_out *out)
 {
 	char text[256];
 
-	(void)snprintf(text, sizeof(text), "namespaces and seccomp%s, no "
-	    "kernel boundary%s", landlock_abi == 0 ? ", no Landlock" :
-	    " and Landlock", limits_unset != 0 ?
-	    "; a default limit has no controller" : "");
-	put_one(out, "kernel", landlock_abi == 0 || limits_unset != 0 ?
-	    "partial" : "enforced", text);
+	(void)snprintf(text, sizeof(text),
+	    "namespaces and seccomp%s, no "
+	    "kernel boundary%s",
+	    landlock_abi == 0 ? ", no Landlock" : " and Landlock",
+	    limits_unset != 0 ? "; a default limit has no controller" : "");
+	put_one(out, "kernel",
+	    landlock_abi == 0 || limits_unset != 0 ? "partial" : "enforced",
+	    text);
 }
 
 void
@@ -234,14 +242,17 @@ explain_put_confinement(const struct session_facts *facts,
 	put_files(facts, plan, out);
 	put_one(out, "names", "none",
 	    "rules by file name are not in this version");
-	put_one(out, "network", "enforced", facts->network ?
-	    "only through its own proxies to listed names; the name inside "
-	    "TLS is not compared in this version" : "the network is off");
+	put_one(out, "network", "enforced",
+	    facts->network ?
+		"only through its own proxies to listed names; the name inside "
+		"TLS is not compared in this version" :
+		"the network is off");
 	put_one(out, "environment", "enforced",
 	    "starts from a fixed list, injection variables are removed");
 	put_one(out, "commands", "none",
 	    "the command policy is not in this version");
-	put_one(out, "push", "none", "the push gateway is not in this "
+	put_one(out, "push", "none",
+	    "the push gateway is not in this "
 	    "version; the run is given no credential");
 	put_kernel(landlock_abi, limits_unset, out);
 }

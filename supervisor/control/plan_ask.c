@@ -18,7 +18,7 @@
 struct asker {
 	struct pool *pool;
 	struct plan_asked *asked;
-	int error;	/* sticky: -ENOMEM, -E2BIG */
+	int error; /* sticky: -ENOMEM, -E2BIG */
 };
 
 /* What "mkfs.*" finds on the distributions that we know. */
@@ -67,8 +67,8 @@ below(struct asker *a, const char *dir, const char *name)
 {
 	char *with_slash = pool_concat(a->pool, dir, "/");
 
-	return with_slash == NULL ? NULL : pool_concat(a->pool, with_slash,
-	    name);
+	return with_slash == NULL ? NULL :
+				    pool_concat(a->pool, with_slash, name);
 }
 
 static void
@@ -78,15 +78,16 @@ add_home(struct asker *a, const struct conf *conf)
 
 	(void)add(a, PLAN_ROLE_HOME, "~/.", "home");
 	for (size_t i = 0; i < conf->home_mounts.n; i++)
-		(void)add(a, PLAN_ROLE_HOME_PERMIT, pool_strdup(a->pool,
-		    conf->home_mounts.list[i].path), "permit home-mount");
+		(void)add(a, PLAN_ROLE_HOME_PERMIT,
+		    pool_strdup(a->pool, conf->home_mounts.list[i].path),
+		    "permit home-mount");
 	for (size_t i = 0; i < lists_read_home_rows; i++)
-		add_kind(a, PLAN_ROLE_DENY_READ, below(a, "~",
-		    lists_read_home[i].path), "read-deny list",
+		add_kind(a, PLAN_ROLE_DENY_READ,
+		    below(a, "~", lists_read_home[i].path), "read-deny list",
 		    lists_read_home[i].kind, 0);
 	for (size_t i = 0; i < lists_write_home_rows; i++) {
-		item = add(a, PLAN_ROLE_DENY_WRITE, below(a, "~",
-		    lists_write_home[i].path), "write-deny list");
+		item = add(a, PLAN_ROLE_DENY_WRITE,
+		    below(a, "~", lists_write_home[i].path), "write-deny list");
 		if (item == NULL)
 			return;
 		item->kind = lists_write_home[i].kind;
@@ -97,12 +98,12 @@ add_home(struct asker *a, const struct conf *conf)
 static void
 add_service(struct asker *a, const struct conf *conf)
 {
-	(void)add(a, PLAN_ROLE_SERVICE, pool_strdup(a->pool,
-	    conf->runtime_dir), "runtime-dir");
-	(void)add(a, PLAN_ROLE_SERVICE, pool_strdup(a->pool,
-	    conf->state_dir), "state-dir");
-	(void)add(a, PLAN_ROLE_SERVICE, pool_strdup(a->pool,
-	    conf->socket_path), "socket");
+	(void)add(a, PLAN_ROLE_SERVICE, pool_strdup(a->pool, conf->runtime_dir),
+	    "runtime-dir");
+	(void)add(a, PLAN_ROLE_SERVICE, pool_strdup(a->pool, conf->state_dir),
+	    "state-dir");
+	(void)add(a, PLAN_ROLE_SERVICE, pool_strdup(a->pool, conf->socket_path),
+	    "socket");
 }
 
 /* A writable root: App.6's entries directly in it, those of a git directory
@@ -117,20 +118,20 @@ add_root(struct asker *a, const char *root, size_t index)
 		return;
 	}
 	for (size_t i = 0; i < lists_write_root_rows; i++)
-		add_kind(a, PLAN_ROLE_ROOT_WRITE, below(a, root,
-		    lists_write_root[i].path), "write-deny list",
+		add_kind(a, PLAN_ROLE_ROOT_WRITE,
+		    below(a, root, lists_write_root[i].path), "write-deny list",
 		    lists_write_root[i].kind, index);
 	for (size_t i = 0; i < ARRAY_LEN(bare_marks); i++)
-		add_kind(a, PLAN_ROLE_BARE_MARK, below(a, root,
-		    bare_marks[i]), "write-deny list", LISTS_ANY, index);
+		add_kind(a, PLAN_ROLE_BARE_MARK, below(a, root, bare_marks[i]),
+		    "write-deny list", LISTS_ANY, index);
 	for (size_t i = 0; i < lists_write_git_rows; i++) {
 		if (strchr(lists_write_git[i].path, '*') != NULL)
 			continue;
-		add_kind(a, PLAN_ROLE_ROOT_WRITE, below(a, git,
-		    lists_write_git[i].path), "write-deny list",
+		add_kind(a, PLAN_ROLE_ROOT_WRITE,
+		    below(a, git, lists_write_git[i].path), "write-deny list",
 		    lists_write_git[i].kind, index);
-		add_kind(a, PLAN_ROLE_BARE_WRITE, below(a, root,
-		    lists_write_git[i].path), "write-deny list",
+		add_kind(a, PLAN_ROLE_BARE_WRITE,
+		    below(a, root, lists_write_git[i].path), "write-deny list",
 		    lists_write_git[i].kind, index);
 	}
 }
@@ -164,8 +165,8 @@ stands_for(const struct spec *spec, const char *state, const char *home_dir,
 
 	if (strlen(base) == len && strncmp(base, home_dir, len) == 0)
 		return true;
-	for (size_t i = 0; spec->adapter != NULL &&
-	    i < ARRAY_LEN(adapter_dirs); i++)
+	for (size_t i = 0; spec->adapter != NULL && i < ARRAY_LEN(adapter_dirs);
+	     i++)
 		if (strcmp(spec->adapter, adapter_dirs[i].adapter) == 0 &&
 		    strlen(adapter_dirs[i].dir) == len &&
 		    strncmp(adapter_dirs[i].dir, home_dir, len) == 0)
@@ -183,9 +184,9 @@ add_state(struct asker *a, const struct spec *spec, size_t i, size_t index)
 	add_root(a, dir, index);
 	for (size_t k = 0; k < lists_state_config_rows; k++) {
 		slash = strchr(lists_state_config[k].path, '/');
-		if (slash == NULL || !stands_for(spec, dir,
-		    lists_state_config[k].path,
-		    (size_t)(slash - lists_state_config[k].path)))
+		if (slash == NULL ||
+		    !stands_for(spec, dir, lists_state_config[k].path,
+			(size_t)(slash - lists_state_config[k].path)))
 			continue;
 		add_kind(a, PLAN_ROLE_ROOT_WRITE, below(a, dir, slash + 1),
 		    "write-deny list", lists_state_config[k].kind, index);
@@ -207,15 +208,14 @@ add_list(struct asker *a, enum plan_role role, const struct spec_list *list,
 
 static int
 add_conf_list(struct asker *a, enum plan_role role,
-    const struct conf_paths *list, const char *field,
-    struct spec_fault *fault)
+    const struct conf_paths *list, const char *field, struct spec_fault *fault)
 {
 	for (size_t i = 0; i < list->n; i++) {
 		if (strpbrk(list->list[i].path, "*?") != NULL)
 			return spec_fault_set(fault, API_UNSUPPORTED, NULL,
 			    "configuration line %u: patterns in `%s` are not "
-			    "in this version", list->list[i].origin.line,
-			    field);
+			    "in this version",
+			    list->list[i].origin.line, field);
 		(void)add(a, role, pool_strdup(a->pool, list->list[i].path),
 		    field);
 	}
@@ -231,11 +231,12 @@ add_programs(struct asker *a)
 		dir = lists_exec_dirs[d];
 		for (size_t i = 0; i < lists_exec_deny_rows; i++)
 			if (strchr(lists_exec_deny[i], '*') == NULL)
-				(void)add(a, PLAN_ROLE_EXEC, below(a, dir,
-				    lists_exec_deny[i]), "programs");
+				(void)add(a, PLAN_ROLE_EXEC,
+				    below(a, dir, lists_exec_deny[i]),
+				    "programs");
 		for (size_t i = 0; i < ARRAY_LEN(mkfs_names); i++)
-			(void)add(a, PLAN_ROLE_EXEC, below(a, dir,
-			    mkfs_names[i]), "programs");
+			(void)add(a, PLAN_ROLE_EXEC,
+			    below(a, dir, mkfs_names[i]), "programs");
 	}
 }
 
@@ -261,16 +262,15 @@ plan_ask(const struct spec *spec, const struct conf *conf, struct pool *pool,
 	for (size_t i = 0; i < spec->state_dirs.n; i++)
 		add_state(&a, spec, i, spec->nmounts + i);
 	if (spec->workdir != NULL)
-		(void)add(&a, PLAN_ROLE_WORKDIR, spec->workdir,
-		    "guestWorkdir");
+		(void)add(&a, PLAN_ROLE_WORKDIR, spec->workdir, "guestWorkdir");
 	add_list(&a, PLAN_ROLE_DENY_WRITE, &spec->protected_paths,
 	    "protectedPaths");
 	add_list(&a, PLAN_ROLE_DENY_READ, &spec->deny_read, "denyRead");
 	add_list(&a, PLAN_ROLE_DENY_WRITE, &spec->deny_write, "denyWrite");
 	if (add_conf_list(&a, PLAN_ROLE_DENY_READ, &conf->deny_read,
-	    "deny read", fault) != 0 ||
+		"deny read", fault) != 0 ||
 	    add_conf_list(&a, PLAN_ROLE_DENY_WRITE, &conf->deny_write,
-	    "deny write", fault) != 0)
+		"deny write", fault) != 0)
 		return -EINVAL;
 	add_programs(&a);
 	if (a.error == -E2BIG)

@@ -18,28 +18,28 @@ struct spec;
 struct spec_fault;
 
 enum plan_role {
-	PLAN_ROLE_HOME,		/* the home itself */
-	PLAN_ROLE_HOME_PERMIT,	/* permit home-mount */
-	PLAN_ROLE_SERVICE,	/* our own directories and socket */
-	PLAN_ROLE_MOUNT,	/* index: of spec->mounts */
-	PLAN_ROLE_STATE,	/* index: of spec->state_dirs */
+	PLAN_ROLE_HOME, /* the home itself */
+	PLAN_ROLE_HOME_PERMIT, /* permit home-mount */
+	PLAN_ROLE_SERVICE, /* our own directories and socket */
+	PLAN_ROLE_MOUNT, /* index: of spec->mounts */
+	PLAN_ROLE_STATE, /* index: of spec->state_dirs */
 	PLAN_ROLE_WORKDIR,
 	PLAN_ROLE_DENY_READ,
 	PLAN_ROLE_DENY_WRITE,
-	PLAN_ROLE_ROOT_WRITE,	/* holds only where the root is writable */
-	PLAN_ROLE_BARE_MARK,	/* three of them make a bare repository */
-	PLAN_ROLE_BARE_WRITE,	/* holds where they do */
-	PLAN_ROLE_EXEC,		/* SPEC App.9 */
+	PLAN_ROLE_ROOT_WRITE, /* holds only where the root is writable */
+	PLAN_ROLE_BARE_MARK, /* three of them make a bare repository */
+	PLAN_ROLE_BARE_WRITE, /* holds where they do */
+	PLAN_ROLE_EXEC, /* SPEC App.9 */
 };
 
 struct plan_item {
 	enum plan_role role;
-	const char *path;	/* absolute, or "~/..." */
-	const char *field;	/* for an error: the spec's, or where from */
-	const char *row;	/* DENY_WRITE below the home: App.6's entry */
+	const char *path; /* absolute, or "~/..." */
+	const char *field; /* for an error: the spec's, or where from */
+	const char *row; /* DENY_WRITE below the home: App.6's entry */
 	enum lists_kind kind;
-	size_t index;		/* mount, or state dir behind the mounts */
-	bool strict;		/* named by the client: must be checkable */
+	size_t index; /* mount, or state dir behind the mounts */
+	bool strict; /* named by the client: must be checkable */
 };
 
 struct plan_asked {

@@ -34,7 +34,7 @@ struct maker {
 	size_t ngrants;
 	const char *home_resolved;
 	uint64_t unmasked;
-	unsigned bare[PLAN_GRANTS_MAX];	/* marks found, by item index */
+	unsigned bare[PLAN_GRANTS_MAX]; /* marks found, by item index */
 };
 
 /* Programs of which one file serves many names: hiding it would hide the shell
@@ -109,10 +109,10 @@ check_answers(struct maker *m)
 	for (size_t i = 0; i < asked->n; i++) {
 		r = &m->in->results->results[i];
 		if ((!is_below_home(asked->items[i].path) &&
-		    strcmp(r->literal, asked->items[i].path) != 0) ||
+			strcmp(r->literal, asked->items[i].path) != 0) ||
 		    (r->error == 0 && !path_is_clean(r->resolved)))
-			return spec_fault_set(m->fault, API_LOOKUP_FAILED,
-			    NULL, "the look-up answered another question");
+			return spec_fault_set(m->fault, API_LOOKUP_FAILED, NULL,
+			    "the look-up answered another question");
 	}
 	return 0;
 }
@@ -138,7 +138,7 @@ home_is_permitted(const struct maker *m, const char *resolved)
 		if (asked->items[i].role == PLAN_ROLE_HOME_PERMIT &&
 		    result_of(m, &asked->items[i])->error == 0 &&
 		    strcmp(result_of(m, &asked->items[i])->resolved,
-		    resolved) == 0)
+			resolved) == 0)
 			return true;
 	return false;
 }
@@ -155,8 +155,8 @@ in_service(const struct maker *m, const char *resolved)
 		if (asked->items[i].role != PLAN_ROLE_SERVICE)
 			continue;
 		r = result_of(m, &asked->items[i]);
-		if (path_is_within(resolved, r->error == 0 ? r->resolved :
-		    asked->items[i].path))
+		if (path_is_within(resolved,
+			r->error == 0 ? r->resolved : asked->items[i].path))
 			return true;
 	}
 	return false;
@@ -174,11 +174,12 @@ check_source(struct maker *m, const struct plan_item *item,
 		return spec_fault_set(m->fault, API_BAD_PATH, item->field,
 		    "%s: %s belongs to the service", item->field, item->path);
 	if ((path_is_within(m->in->user.home, r->resolved) ||
-	    path_is_within(m->home_resolved, r->resolved)) &&
+		path_is_within(m->home_resolved, r->resolved)) &&
 	    !home_is_permitted(m, r->resolved))
 		return spec_fault_set(m->fault, API_BAD_PATH, item->field,
 		    "%s: %s holds a home directory as a whole; name a "
-		    "directory below it", item->field, item->path);
+		    "directory below it",
+		    item->field, item->path);
 	if (r->kind != LOOKUP_DIR && r->kind != LOOKUP_FILE)
 		return spec_fault_set(m->fault, API_BAD_PATH, item->field,
 		    "%s: %s is neither a directory nor a file", item->field,
@@ -276,7 +277,7 @@ make_grants(struct maker *m)
 
 	for (size_t i = 0; i < asked->n; i++)
 		if ((asked->items[i].role == PLAN_ROLE_MOUNT ||
-		    asked->items[i].role == PLAN_ROLE_STATE) &&
+			asked->items[i].role == PLAN_ROLE_STATE) &&
 		    add_grant(m, &asked->items[i]) != 0)
 			return -EINVAL;
 	for (size_t i = 0; i < m->ngrants; i++)
@@ -321,9 +322,9 @@ is_lifted(const struct maker *m, const struct plan_item *item,
 		return false;
 	n = strlen(item->row);
 	for (size_t i = 0; i < lists_state_config_rows; i++)
-		adapters = adapters || (strncmp(lists_state_config[i].path,
-		    item->row, n) == 0 && lists_state_config[i].path[n] ==
-		    '/');
+		adapters = adapters ||
+		    (strncmp(lists_state_config[i].path, item->row, n) == 0 &&
+			lists_state_config[i].path[n] == '/');
 	if (!adapters)
 		return false;
 	for (size_t i = 0; i < m->ngrants; i++)
@@ -382,8 +383,7 @@ deny_found(struct maker *m, const struct plan_item *item, bool *ret)
 	*ret = false;
 	if (judge(m, item, &found) != 0)
 		return -EINVAL;
-	if (found == HIDDEN && (item->strict ||
-	    touches_grant(m, r->literal)))
+	if (found == HIDDEN && (item->strict || touches_grant(m, r->literal)))
 		return lookup_failed(m, item, EACCES);
 	*ret = found == FOUND;
 	return 0;
@@ -392,8 +392,7 @@ deny_found(struct maker *m, const struct plan_item *item, bool *ret)
 /* Grants at or below a denied path: not readable is a contradiction, not
  * writable holds for them too. */
 static int
-deny_grants(struct maker *m, const struct plan_item *item,
-    const char *resolved)
+deny_grants(struct maker *m, const struct plan_item *item, const char *resolved)
 {
 	for (size_t i = 0; i < m->ngrants; i++) {
 		struct plan_grant *g = &m->grants[i];
@@ -469,7 +468,7 @@ mask_here(void *arg, const char *path, const struct plan_mount *mount)
 		    k->item->kind == LISTS_FILE ? "file" : "directory", path);
 	if (k->read)
 		how = k->kind == PLAN_DIR ? PLAN_MASK_EMPTY_DIR :
-		    PLAN_MASK_NO_FILE;
+					    PLAN_MASK_NO_FILE;
 	if (plan_view_mask(k->m->made->plan, path, how, k->kind, false) < 0)
 		return spec_fault_set(k->m->fault, API_LIMIT, NULL,
 		    "too many denied paths");
@@ -522,7 +521,7 @@ mask_program(struct maker *m, const struct plan_item *item)
 	if (resolved == NULL)
 		return no_memory(m);
 	if (plan_view_mask(m->made->plan, resolved, PLAN_MASK_NO_FILE,
-	    PLAN_FILE, true) < 0)
+		PLAN_FILE, true) < 0)
 		return spec_fault_set(m->fault, API_LIMIT, NULL,
 		    "too many denied paths");
 	return 0;
@@ -547,8 +546,7 @@ make_masks(struct maker *m)
 			continue;
 		if (deny_found(m, item, &found) != 0)
 			return -EINVAL;
-		if (!found || is_lifted(m, item, result_of(m,
-		    item)->resolved))
+		if (!found || is_lifted(m, item, result_of(m, item)->resolved))
 			continue;
 		if (mask_item(m, item, is_read_rule(item)) != 0)
 			return -EINVAL;
@@ -587,8 +585,7 @@ make_home(struct maker *m)
 		plan->home = pool_strdup(m->pool, home);
 	else if (spec_label_ok(m->in->user.name, strlen(m->in->user.name)) &&
 	    strchr(m->in->user.name, '/') == NULL)
-		plan->home = pool_concat(m->pool, "/home/",
-		    m->in->user.name);
+		plan->home = pool_concat(m->pool, "/home/", m->in->user.name);
 	else
 		plan->home = "/home/user";
 	return plan->home == NULL ? no_memory(m) : 0;
@@ -605,16 +602,16 @@ default_workdir(const struct maker *m)
 		g = &m->grants[i];
 		if (g->state || g->kind != PLAN_DIR)
 			continue;
-		if (best == NULL || best->asked_read_only >
-		    g->asked_read_only || (best->asked_read_only ==
-		    g->asked_read_only && strcmp(g->literal,
-		    best->literal) < 0))
+		if (best == NULL ||
+		    best->asked_read_only > g->asked_read_only ||
+		    (best->asked_read_only == g->asked_read_only &&
+			strcmp(g->literal, best->literal) < 0))
 			best = g;
 	}
 	if (best == NULL)
 		return m->made->plan->home;
 	return plan_view_has(m->made->plan, best->literal) ? best->literal :
-	    best->resolved;
+							     best->resolved;
 }
 
 static int
@@ -626,21 +623,22 @@ workdir_of(struct maker *m, const struct plan_item *item)
 
 	if (judge(m, item, &found) != 0)
 		return -EINVAL;
-	if (!touches_grant(m, item->path) && (found != FOUND ||
-	    !plan_view_has(plan, r->resolved)))
+	if (!touches_grant(m, item->path) &&
+	    (found != FOUND || !plan_view_has(plan, r->resolved)))
 		return spec_fault_set(m->fault, API_BAD_PARAMS, item->field,
 		    "guestWorkdir: %s lies in no mount", item->path);
 	if (found != FOUND || r->kind != LOOKUP_DIR)
 		return spec_fault_set(m->fault, API_BAD_PATH, item->field,
 		    "guestWorkdir: %s: %s", item->path,
 		    strerror(found != FOUND ? (int)r->error : ENOTDIR));
-	plan->cwd = pool_strdup(m->pool, plan_view_has(plan, item->path) ?
-	    item->path : r->resolved);
+	plan->cwd = pool_strdup(m->pool,
+	    plan_view_has(plan, item->path) ? item->path : r->resolved);
 	if (plan->cwd == NULL)
 		return no_memory(m);
-	return plan_view_has(plan, plan->cwd) ? 0 : spec_fault_set(m->fault,
-	    API_BAD_PARAMS, item->field, "guestWorkdir: %s lies in no mount",
-	    item->path);
+	return plan_view_has(plan, plan->cwd) ?
+	    0 :
+	    spec_fault_set(m->fault, API_BAD_PARAMS, item->field,
+		"guestWorkdir: %s lies in no mount", item->path);
 }
 
 static int
@@ -659,7 +657,7 @@ struct limit_row {
 	enum limit_id id;
 	uint64_t asked;
 	uint64_t *to;
-	uint64_t named;		/* PLAN_LIMIT_* */
+	uint64_t named; /* PLAN_LIMIT_* */
 	const char *name;
 };
 
@@ -788,7 +786,8 @@ make_facts(struct maker *m)
 	f->gone_ms = spec->gone_ms;
 	f->idle_ms = spec->idle_ms;
 	if (!spec->has_idle)
-		f->idle_ms = m->in->conf->limits[LIMIT_IDLE] == LIMIT_NONE ? 0 :
+		f->idle_ms = m->in->conf->limits[LIMIT_IDLE] == LIMIT_NONE ?
+		    0 :
 		    m->in->conf->limits[LIMIT_IDLE];
 	f->created_ms = m->in->now_ms;
 	if (f->session_id == NULL || f->user == NULL || f->shell == NULL ||
@@ -816,8 +815,8 @@ make_env(struct maker *m)
 		return no_memory(m);
 	if (r < 0)
 		return spec_fault_set(m->fault, API_BAD_PARAMS, "env",
-		    "env: %s: %s", bad, r == -E2BIG ? "too much" :
-		    "not a valid name");
+		    "env: %s: %s", bad,
+		    r == -E2BIG ? "too much" : "not a valid name");
 	for (size_t i = 0; i < m->made->env.nstripped; i++)
 		if (notice(m, "envStripped", m->made->env.stripped[i]) != 0)
 			return -EINVAL;
@@ -841,8 +840,8 @@ make_etc(struct maker *m)
 		.nmounts = plan->nmounts,
 	};
 
-	return etc_files_make(&etc, m->pool, m->made->plan) < 0 ?
-	    no_memory(m) : 0;
+	return etc_files_make(&etc, m->pool, m->made->plan) < 0 ? no_memory(m) :
+								  0;
 }
 
 /* ------------------------------------------------ digest and bytes */
@@ -852,8 +851,10 @@ sha256(const struct wire_out *bytes, uint8_t ret[PLAN_DIGEST])
 {
 	unsigned int n = 0;
 
-	if (bytes->err || EVP_Digest(bytes->data, bytes->len, ret, &n,
-	    EVP_sha256(), NULL) != 1 || n != PLAN_DIGEST)
+	if (bytes->err ||
+	    EVP_Digest(bytes->data, bytes->len, ret, &n, EVP_sha256(), NULL) !=
+		1 ||
+	    n != PLAN_DIGEST)
 		return -EIO;
 	return 0;
 }
@@ -887,8 +888,8 @@ make_bytes(struct maker *m)
 
 	egress_lists_encode(made->egress, &made->egress_bytes);
 	r = sha256(&made->egress_bytes, egress);
-	made->facts->egress_digest.data = (const uint8_t *)pool_strndup(
-	    m->pool, (const char *)egress, sizeof(egress));
+	made->facts->egress_digest.data = (const uint8_t *)pool_strndup(m->pool,
+	    (const char *)egress, sizeof(egress));
 	made->facts->egress_digest.len = sizeof(egress);
 	if (r < 0 || made->facts->egress_digest.data == NULL ||
 	    make_digest(made) < 0)
@@ -901,8 +902,9 @@ make_bytes(struct maker *m)
 	r = facts.err || made->plan_bytes.err ? -EIO : 0;
 	made->plan->session = (struct wire_view){ NULL, 0 };
 	wire_out_done(&facts);
-	return r == 0 ? 0 : spec_fault_set(m->fault, API_LIMIT, NULL,
-	    "the plan is too large");
+	return r == 0 ?
+	    0 :
+	    spec_fault_set(m->fault, API_LIMIT, NULL, "the plan is too large");
 }
 
 static int
@@ -917,21 +919,22 @@ make_all(struct maker *m)
 	for (size_t i = 0; i < asked->n; i++)
 		if (asked->items[i].role == PLAN_ROLE_HOME &&
 		    result_of(m, &asked->items[i])->error == 0)
-			m->home_resolved = result_of(m,
-			    &asked->items[i])->resolved;
+			m->home_resolved =
+			    result_of(m, &asked->items[i])->resolved;
 	plan->hostname = PLAN_HOSTNAME;
 	plan->userns = m->in->spec->userns;
 	if (plan->userns && !m->in->conf->user_namespaces)
 		return spec_fault_set(m->fault, API_UNAVAILABLE,
-		    "allowUserNamespaces", "allowUserNamespaces: the "
+		    "allowUserNamespaces",
+		    "allowUserNamespaces: the "
 		    "configuration does not permit user namespaces");
 	count_bare_marks(m);
 	if (make_grants(m) != 0 || apply_to_grants(m) != 0 ||
 	    make_mounts(m) != 0 || make_masks(m) != 0 || make_home(m) != 0 ||
-	    make_workdir(m) != 0 || make_limits(m) != 0 ||
-	    make_facts(m) != 0 || make_env(m) != 0 || make_etc(m) != 0 ||
+	    make_workdir(m) != 0 || make_limits(m) != 0 || make_facts(m) != 0 ||
+	    make_env(m) != 0 || make_etc(m) != 0 ||
 	    egress_make(m->in->spec, m->in->conf, m->pool, &m->made->egress,
-	    m->fault) != 0)
+		m->fault) != 0)
 		return -EINVAL;
 	return make_bytes(m);
 }
@@ -989,8 +992,8 @@ dir_in_view(void *arg, const char *dir)
 {
 	const struct plan *plan = arg;
 
-	return path_is_clean(dir) && (plan_view_system(dir) ||
-	    plan_view_has(plan, dir));
+	return path_is_clean(dir) &&
+	    (plan_view_system(dir) || plan_view_has(plan, dir));
 }
 
 static void
@@ -1021,8 +1024,8 @@ plan_environ(const struct session_facts *facts, const struct plan *plan,
 		{ "STOCKADE_RUN_DIR", PLAN_RUN_DIR },
 		{ "STOCKADE_SESSION", facts->session_id },
 	};
-	autofree struct environ_pair *pairs = calloc(2 *
-	    SESSION_FACTS_ENV_MAX, sizeof(*pairs));
+	autofree struct environ_pair *pairs =
+	    calloc(2 * SESSION_FACTS_ENV_MAX, sizeof(*pairs));
 	struct environ_input in = {
 		.base = { base, ARRAY_LEN(base) },
 		.fixed = { fixed, ARRAY_LEN(fixed) },
@@ -1031,8 +1034,8 @@ plan_environ(const struct session_facts *facts, const struct plan *plan,
 		.connect_path = PLAN_CONNECT,
 		.home = plan->home,
 		.tmpdir = PLAN_TMP_DIR,
-		.ca_bundle = facts->ca_bundle[0] == '\0' ? NULL :
-		    facts->ca_bundle,
+		.ca_bundle =
+		    facts->ca_bundle[0] == '\0' ? NULL : facts->ca_bundle,
 		.native = true,
 		.in_view = dir_in_view,
 	};

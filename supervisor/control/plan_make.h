@@ -44,8 +44,8 @@ struct plan_input {
 	const struct plan_asked *asked;
 	const struct lookup_results *results;
 	struct plan_user user;
-	uint64_t memory_default;	/* half of the host's, for `auto` */
-	uint64_t now_ms;		/* since 1970 */
+	uint64_t memory_default; /* half of the host's, for `auto` */
+	uint64_t now_ms; /* since 1970 */
 };
 
 struct plan_notice {
@@ -65,7 +65,7 @@ struct plan_made {
 	struct wire_out egress_bytes;
 	size_t nnotices;
 	struct plan_notice notices[PLAN_NOTICES_MAX];
-	struct environ_result env;	/* of an exec without `env` */
+	struct environ_result env; /* of an exec without `env` */
 };
 
 /* 0 with a new *ret, or -EINVAL with *fault filled. plan_made_free() takes

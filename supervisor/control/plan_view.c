@@ -12,11 +12,11 @@
 #include "common/size.h"
 
 /* As plan_decode() has them: never a target as a whole. */
-static const char *const never_whole[] = { "/", "/bin", "/boot", "/dev",
-	"/etc", "/home", "/lib", "/lib32", "/lib64", "/libx32", "/proc",
-	"/root", "/run", "/sbin", "/sys", "/tmp", "/usr", "/usr/bin",
-	"/usr/lib", "/usr/lib64", "/usr/local", "/usr/sbin", "/usr/share",
-	"/var", "/var/tmp" };
+static const char *const never_whole[] = { "/", "/bin", "/boot", "/dev", "/etc",
+	"/home", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/root",
+	"/run", "/sbin", "/sys", "/tmp", "/usr", "/usr/bin", "/usr/lib",
+	"/usr/lib64", "/usr/local", "/usr/sbin", "/usr/share", "/var",
+	"/var/tmp" };
 static const char *const never_below[] = { "/dev", "/etc", "/proc", "/run",
 	"/sys" };
 
@@ -113,11 +113,12 @@ needs_literal(const struct plan_grant *grants, size_t n,
 	for (size_t i = 0; i < n; i++)
 		if (strcmp(grants[i].literal, g->literal) != 0 &&
 		    path_is_within(g->literal, grants[i].literal) &&
-		    (around == NULL || strlen(grants[i].literal) >
-		    strlen(around->literal)))
+		    (around == NULL ||
+			strlen(grants[i].literal) > strlen(around->literal)))
 			around = &grants[i];
-	return around == NULL || joins_to(around->resolved,
-	    rest_of(g->literal, around->literal), g->resolved);
+	return around == NULL ||
+	    joins_to(around->resolved, rest_of(g->literal, around->literal),
+		g->resolved);
 }
 
 static int
@@ -136,13 +137,13 @@ add_through(const struct plan_grant *grants, size_t n,
 	int r;
 
 	for (size_t i = 0; i < n; i++) {
-		if (&grants[i] == g || strcmp(grants[i].literal,
-		    grants[i].resolved) == 0 ||
+		if (&grants[i] == g ||
+		    strcmp(grants[i].literal, grants[i].resolved) == 0 ||
 		    !path_is_within(g->resolved, grants[i].resolved) ||
 		    !needs_literal(grants, n, &grants[i]))
 			continue;
-		target = moved(pool, grants[i].literal, rest_of(g->resolved,
-		    grants[i].resolved));
+		target = moved(pool, grants[i].literal,
+		    rest_of(g->resolved, grants[i].resolved));
 		if (target == NULL)
 			return -ENOMEM;
 		if (!plan_view_permitted(target))
@@ -192,8 +193,8 @@ covering(const struct plan *plan, const char *path)
 
 	for (size_t i = 0; i < plan->nmounts; i++)
 		if (path_is_within(path, plan->mounts[i].target) &&
-		    (best == NULL || strlen(plan->mounts[i].target) >
-		    strlen(best->target)))
+		    (best == NULL ||
+			strlen(plan->mounts[i].target) > strlen(best->target)))
 			best = &plan->mounts[i];
 	return best;
 }
@@ -205,8 +206,8 @@ plan_view_has(const struct plan *plan, const char *path)
 }
 
 int
-plan_view_each(const struct plan *plan, const char *resolved,
-    struct pool *pool, plan_view_fn *fn, void *arg)
+plan_view_each(const struct plan *plan, const char *resolved, struct pool *pool,
+    plan_view_fn *fn, void *arg)
 {
 	const struct plan_mount *mount, *top;
 	const char *path;
@@ -216,13 +217,14 @@ plan_view_each(const struct plan *plan, const char *resolved,
 		mount = &plan->mounts[i];
 		if (!path_is_within(resolved, mount->source))
 			continue;
-		path = moved(pool, mount->target, rest_of(resolved,
-		    mount->source));
+		path = moved(pool, mount->target,
+		    rest_of(resolved, mount->source));
 		if (path == NULL)
 			return -ENOMEM;
 		top = covering(plan, path);
-		if (top == NULL || !joins_to(top->source, rest_of(path,
-		    top->target), resolved))
+		if (top == NULL ||
+		    !joins_to(top->source, rest_of(path, top->target),
+			resolved))
 			continue;
 		r = fn(arg, path, top);
 		if (r != 0)

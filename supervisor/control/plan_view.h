@@ -13,18 +13,18 @@
 #include "protocol/plan.h"
 #include "supervisor/control/pool.h"
 
-#define PLAN_GRANTS_MAX 80	/* bindMounts and runnerStateDirs */
+#define PLAN_GRANTS_MAX 80 /* bindMounts and runnerStateDirs */
 
 struct plan_grant {
 	const char *literal;
 	const char *resolved;
 	enum plan_kind kind;
 	bool read_only;
-	bool state;		/* a runner state directory */
-	bool asked_read_only;	/* the spec's own readOnly */
+	bool state; /* a runner state directory */
+	bool asked_read_only; /* the spec's own readOnly */
 	uint64_t dev;
 	uint64_t ino;
-	size_t index;		/* plan_item.index */
+	size_t index; /* plan_item.index */
 };
 
 /* Whether a bind may appear at `path` at all (SPEC I15, plan_decode()). */
@@ -47,8 +47,8 @@ int plan_view_mounts(const struct plan_grant *grants, size_t n,
  * through any mount, unless a deeper mount covers it. Stops at the first
  * return other than 0 and returns it. -ENOMEM.
  */
-typedef int plan_view_fn(void *arg, const char *path,
-    const struct plan_mount *mount);
+typedef int
+plan_view_fn(void *arg, const char *path, const struct plan_mount *mount);
 int plan_view_each(const struct plan *plan, const char *resolved,
     struct pool *pool, plan_view_fn *fn, void *arg);
 
@@ -60,8 +60,8 @@ bool plan_view_has(const struct plan *plan, const char *path);
  * first, keeps the stronger of two on one path, and drops what a stronger or
  * equal mask above covers.
  */
-int plan_view_mask(struct plan *plan, const char *path,
-    enum plan_mask_how how, enum plan_kind kind, bool system);
+int plan_view_mask(struct plan *plan, const char *path, enum plan_mask_how how,
+    enum plan_kind kind, bool system);
 void plan_view_settle(struct plan *plan);
 
 #endif

@@ -26,8 +26,7 @@ put_pairs(struct wire_out *out, const struct session_pair *pairs, size_t n)
 }
 
 void
-session_facts_encode_policy(const struct session_facts *f,
-    struct wire_out *out)
+session_facts_encode_policy(const struct session_facts *f, struct wire_out *out)
 {
 	wire_put_array(out, 14);
 	wire_put_u64(out, FACTS_VERSION);
@@ -114,8 +113,8 @@ session_facts_decode(const void *data, size_t len, struct session_facts *ret)
 	ret->gone_ms = wire_u64(&w, 0, LIMIT_FIXED_GONE_MS);
 	ret->idle_ms = wire_u64(&w, 0, UINT64_MAX);
 	ret->created_ms = wire_u64(&w, 0, UINT64_MAX);
-	if (!wire_done(&w) || !spec_label_ok(ret->session_id,
-	    strlen(ret->session_id)))
+	if (!wire_done(&w) ||
+	    !spec_label_ok(ret->session_id, strlen(ret->session_id)))
 		return -EPROTO;
 	return 0;
 }

@@ -24,16 +24,16 @@ struct session_pair {
 struct session_facts {
 	/* policy */
 	const char *session_id;
-	uint64_t mode;		/* enum spec_mode */
+	uint64_t mode; /* enum spec_mode */
 	bool network;
-	struct wire_view egress_digest;	/* 32 bytes */
+	struct wire_view egress_digest; /* 32 bytes */
 	const char *user;
 	const char *shell;
 	uint64_t uid;
 	uint64_t gid;
-	const char *ca_bundle;	/* "" none */
+	const char *ca_bundle; /* "" none */
 	uint64_t wall_ms;
-	uint64_t unmasked;	/* denied programs out of a mask's reach */
+	uint64_t unmasked; /* denied programs out of a mask's reach */
 	size_t npass;
 	struct session_pair pass[SESSION_FACTS_ENV_MAX];
 	size_t nenv;
@@ -48,17 +48,17 @@ struct session_facts {
 	const char *adapter;
 	bool detach;
 	uint64_t gone_ms;
-	uint64_t idle_ms;	/* 0: never */
-	uint64_t created_ms;	/* since 1970 */
+	uint64_t idle_ms; /* 0: never */
+	uint64_t created_ms; /* since 1970 */
 };
 
 /* The policy alone (what the digest covers), and both parts. */
-void session_facts_encode_policy(const struct session_facts *,
-    struct wire_out *out);
+void
+session_facts_encode_policy(const struct session_facts *, struct wire_out *out);
 void session_facts_encode(const struct session_facts *, struct wire_out *out);
 
 /* 0 or -EPROTO; pointers go into `data`. */
-int session_facts_decode(const void *data, size_t len,
-    struct session_facts *ret);
+int
+session_facts_decode(const void *data, size_t len, struct session_facts *ret);
 
 #endif

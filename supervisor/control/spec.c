@@ -21,24 +21,24 @@ struct reader {
 };
 
 struct field;
-typedef int read_fn(struct reader *, const struct field *,
-    const msgpack_object *);
+typedef int
+read_fn(struct reader *, const struct field *, const msgpack_object *);
 
 struct field {
 	const char *name;
 	read_fn *read;
 	size_t offset;
-	size_t max;		/* entries, bytes or the highest number */
+	size_t max; /* entries, bytes or the highest number */
 	bool required;
-	const char *why;	/* of `unsupported` */
+	const char *why; /* of `unsupported` */
 };
 
 static const char *const mode_names[SPEC_MODES] = { "chat", "review", "plan",
 	"orchestrate" };
 
 int
-spec_fault_set(struct spec_fault *fault, enum api_error code,
-    const char *field, const char *fmt, ...)
+spec_fault_set(struct spec_fault *fault, enum api_error code, const char *field,
+    const char *fmt, ...)
 {
 	char text[sizeof(fault->text)];
 	va_list ap;
@@ -219,8 +219,7 @@ path_of(struct reader *r, const msgpack_object *v)
 {
 	if (v->type != MSGPACK_OBJECT_STR)
 		return NULL;
-	return spec_path_clean(&r->spec->pool, v->via.str.ptr,
-	    v->via.str.size);
+	return spec_path_clean(&r->spec->pool, v->via.str.ptr, v->via.str.size);
 }
 
 static int
@@ -243,8 +242,8 @@ list_begin(struct reader *r, const struct field *f, const msgpack_object *v,
 		return bad(r, f, "a list is expected");
 	if (v->via.array.size > f->max)
 		return bad(r, f, "too many entries");
-	list->items = pool_alloc(&r->spec->pool, v->via.array.size,
-	    sizeof(*list->items));
+	list->items =
+	    pool_alloc(&r->spec->pool, v->via.array.size, sizeof(*list->items));
 	return list->items == NULL ? no_memory(r) : 0;
 }
 
@@ -372,11 +371,13 @@ check_repo(struct reader *r, const struct field *f, const msgpack_object *v)
 		const msgpack_object_kv *kv = &v->via.map.ptr[i];
 
 		seen |= object_is(&kv->key, "owner") ? 1u :
-		    object_is(&kv->key, "name") ? 2u : 4u;
+		    object_is(&kv->key, "name")      ? 2u :
+						       4u;
 		if (text_of(&r->spec->pool, &kv->val, 128) == NULL)
 			seen |= 4u;
 	}
-	return seen == 3u ? 0 : bad(r, f, "a map of owner and name is expected");
+	return seen == 3u ? 0 :
+			    bad(r, f, "a map of owner and name is expected");
 }
 
 static int
@@ -433,13 +434,13 @@ read_mounts(struct reader *r, const struct field *f, const msgpack_object *v)
 
 	if (v->type != MSGPACK_OBJECT_ARRAY || v->via.array.size > f->max)
 		return bad(r, f, "a list of at most 64 mounts is expected");
-	spec->mounts = pool_alloc(&spec->pool, v->via.array.size,
-	    sizeof(*spec->mounts));
+	spec->mounts =
+	    pool_alloc(&spec->pool, v->via.array.size, sizeof(*spec->mounts));
 	if (spec->mounts == NULL)
 		return no_memory(r);
 	for (uint32_t i = 0; i < v->via.array.size; i++)
 		if (read_mount(r, f, &v->via.array.ptr[i],
-		    &spec->mounts[spec->nmounts++]) != 0)
+			&spec->mounts[spec->nmounts++]) != 0)
 			return -EINVAL;
 	return 0;
 }
@@ -481,7 +482,8 @@ spec_env_read(struct pool *pool, const char *field, const msgpack_object *v,
 		if (env.names[env.n] == NULL || env.values[env.n] == NULL)
 			return spec_fault_set(fault, API_BAD_PARAMS, field,
 			    "%s: names and values of text up to 32 KiB are "
-			    "expected", field);
+			    "expected",
+			    field);
 		total += kv->key.via.str.size + 2;
 		if (total > LIMIT_FIXED_ENV_TOTAL)
 			return spec_fault_set(fault, API_BAD_PARAMS, field,
@@ -494,14 +496,12 @@ spec_env_read(struct pool *pool, const char *field, const msgpack_object *v,
 static int
 read_env(struct reader *r, const struct field *f, const msgpack_object *v)
 {
-	return spec_env_read(&r->spec->pool, f->name, v, place(r, f),
-	    r->fault);
+	return spec_env_read(&r->spec->pool, f->name, v, place(r, f), r->fault);
 }
 
 /* A map as `env`, or names alone. */
 static int
-read_pass_env(struct reader *r, const struct field *f,
-    const msgpack_object *v)
+read_pass_env(struct reader *r, const struct field *f, const msgpack_object *v)
 {
 	struct spec_env *env = place(r, f);
 	struct spec_list list = { 0 };
@@ -511,13 +511,13 @@ read_pass_env(struct reader *r, const struct field *f,
 	if (list_begin(r, f, v, &list) != 0)
 		return -EINVAL;
 	env->names = list.items;
-	env->values = pool_alloc(&r->spec->pool, v->via.array.size,
-	    sizeof(*env->values));
+	env->values =
+	    pool_alloc(&r->spec->pool, v->via.array.size, sizeof(*env->values));
 	if (env->values == NULL)
 		return no_memory(r);
 	for (uint32_t i = 0; i < v->via.array.size; i++) {
-		env->names[i] = text_of(&r->spec->pool,
-		    &v->via.array.ptr[i], 256);
+		env->names[i] =
+		    text_of(&r->spec->pool, &v->via.array.ptr[i], 256);
 		if (env->names[i] == NULL)
 			return bad(r, f, "names are expected");
 		env->n++;
@@ -531,7 +531,10 @@ struct limit_field {
 	uint64_t min;
 	uint64_t max;
 };
-#define LIMIT(n, m, lo, hi) { (n), offsetof(struct spec_limits, m), (lo), (hi) }
+#define LIMIT(n, m, lo, hi) \
+	{ \
+		(n), offsetof(struct spec_limits, m), (lo), (hi) \
+	}
 static const struct limit_field limit_fields[] = {
 	LIMIT("memoryBytes", memory_bytes, 1u << 20, INT64_MAX),
 	LIMIT("pids", pids, 2, 4194304),
@@ -557,8 +560,7 @@ read_cpus(struct reader *r, const struct field *f, const msgpack_object *v)
 }
 
 static int
-read_limit(struct reader *r, const struct field *f,
-    const msgpack_object_kv *kv)
+read_limit(struct reader *r, const struct field *f, const msgpack_object_kv *kv)
 {
 	void *to;
 
@@ -569,8 +571,8 @@ read_limit(struct reader *r, const struct field *f,
 			continue;
 		if (kv->val.type != MSGPACK_OBJECT_POSITIVE_INTEGER ||
 		    kv->val.via.u64 < l->min || kv->val.via.u64 > l->max)
-			return spec_fault_set(r->fault, API_BAD_PARAMS,
-			    f->name, "limits.%s is out of range", l->name);
+			return spec_fault_set(r->fault, API_BAD_PARAMS, f->name,
+			    "limits.%s is out of range", l->name);
 		to = (char *)&r->spec->limits + l->offset;
 		*(uint64_t *)to = kv->val.via.u64;
 		return 0;

@@ -16,8 +16,13 @@
 #include "protocol/cause.h"
 #include "supervisor/control/pool.h"
 
-enum spec_mode { SPEC_CHAT, SPEC_REVIEW, SPEC_PLAN, SPEC_ORCHESTRATE,
-	SPEC_MODES };
+enum spec_mode {
+	SPEC_CHAT,
+	SPEC_REVIEW,
+	SPEC_PLAN,
+	SPEC_ORCHESTRATE,
+	SPEC_MODES
+};
 
 struct spec_list {
 	const char **items;
@@ -25,7 +30,7 @@ struct spec_list {
 };
 
 struct spec_mount {
-	const char *path;	/* clean */
+	const char *path; /* clean */
 	bool read_only;
 };
 
@@ -58,12 +63,12 @@ struct spec {
 	const char *backend;
 	const char *stored_backend;
 	bool has_stored;
-	const char *user;	/* a name or a decimal uid */
+	const char *user; /* a name or a decimal uid */
 	enum spec_mode mode;
 	struct spec_mount *mounts;
 	size_t nmounts;
 	bool network;
-	struct spec_list egress_allow;	/* "host" or "host:port", unchecked */
+	struct spec_list egress_allow; /* "host" or "host:port", unchecked */
 	const char *workdir;
 	struct spec_list protected_paths;
 	struct spec_list state_dirs;
@@ -71,11 +76,11 @@ struct spec {
 	struct spec_list deny_read;
 	struct spec_list deny_write;
 	struct spec_env env;
-	struct spec_env pass_env;	/* value NULL: a name without a value */
+	struct spec_env pass_env; /* value NULL: a name without a value */
 	bool userns;
 	struct spec_limits limits;
 	bool has_idle;
-	uint64_t idle_ms;	/* 0: never */
+	uint64_t idle_ms; /* 0: never */
 	bool detach;
 	uint64_t gone_ms;
 	bool accept_unconfined;
@@ -85,15 +90,15 @@ struct spec {
  * (SPEC X8). `field` is empty when none is at fault. */
 struct spec_fault {
 	enum api_error code;
-	int error;		/* errno for hostError, 0 else */
+	int error; /* errno for hostError, 0 else */
 	char field[96];
 	char text[320];
 };
 
 /* Fills *fault; always returns -EINVAL, so that a check ends with it. */
-int spec_fault_set(struct spec_fault *fault, enum api_error code,
-    const char *field, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
+int
+spec_fault_set(struct spec_fault *fault, enum api_error code, const char *field,
+    const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
 const char *spec_mode_name(enum spec_mode mode);
 /* -1 for an unknown one. */
@@ -120,8 +125,8 @@ const char *spec_path_clean(struct pool *pool, const char *s, size_t len);
  * An `env` map: names and values, limits of AB. 0, or -EINVAL with *fault
  * filled; `field` names it.
  */
-int spec_env_read(struct pool *pool, const char *field,
-    const msgpack_object *value, struct spec_env *ret,
-    struct spec_fault *fault);
+int
+spec_env_read(struct pool *pool, const char *field, const msgpack_object *value,
+    struct spec_env *ret, struct spec_fault *fault);
 
 #endif

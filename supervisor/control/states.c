@@ -24,7 +24,7 @@ const char *
 session_state_name(enum session_state state)
 {
 	return (unsigned)state < SESSION_STATES ? state_names[state] :
-	    "unknown";
+						  "unknown";
 }
 
 int

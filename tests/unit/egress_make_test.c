@@ -26,7 +26,8 @@ conf_of(const char *text)
 	struct conf *conf = NULL;
 
 	assert_int_equal(conf_parse("test", text, strlen(text), NULL, NULL,
-	    &conf, &errors), 0);
+			     &conf, &errors),
+	    0);
 	conf_errors_done(&errors);
 	return conf;
 }
@@ -78,8 +79,8 @@ the_baseline_has_its_ports(void **state)
 	assert_non_null(find(lists->allow, lists->nallow, "github.com", 22));
 	assert_null(find(lists->allow, lists->nallow, "pypi.org", 22));
 	assert_null(find(lists->allow, lists->nallow, "ssh.github.com", 0));
-	assert_non_null(find(lists->allow, lists->nallow, "ssh.github.com",
-	    22));
+	assert_non_null(
+	    find(lists->allow, lists->nallow, "ssh.github.com", 22));
 	assert_int_equal(lists->ndeny, lists_deny_rows);
 	assert_int_equal(lists->tunnels_max, EGRESS_TUNNELS);
 	pool_done(&pool);
@@ -94,8 +95,9 @@ the_network_off_allows_nothing(void **state)
 	struct spec_fault fault;
 
 	(void)state;
-	assert_int_equal(make("allow host \"a.example.com\"\n", hosts, 1,
-	    false, &pool, &lists, &fault), 0);
+	assert_int_equal(make("allow host \"a.example.com\"\n", hosts, 1, false,
+			     &pool, &lists, &fault),
+	    0);
 	assert_false(lists->network);
 	assert_int_equal(lists->nallow, 0);
 	pool_done(&pool);
@@ -111,17 +113,18 @@ rules_carry_their_origin(void **state)
 	struct spec_fault fault;
 
 	(void)state;
-	assert_int_equal(make("\nallow host \"a.example.com\" port 99\n"
-	    "deny host \"d.example.com\"\nbaseline except \"pypi.org\"\n",
-	    hosts, 2, true, &pool, &lists, &fault), 0);
+	assert_int_equal(
+	    make("\nallow host \"a.example.com\" port 99\n"
+		 "deny host \"d.example.com\"\nbaseline except \"pypi.org\"\n",
+		hosts, 2, true, &pool, &lists, &fault),
+	    0);
 	rule = find(lists->allow, lists->nallow, "a.example.com", 99);
 	assert_non_null(rule);
 	assert_true(is(&rule->origin, "configuration line 2"));
 	rule = find(lists->allow, lists->nallow, "b.example.com", 8443);
 	assert_non_null(rule);
 	assert_true(is(&rule->origin, "spec"));
-	assert_non_null(find(lists->allow, lists->nallow, "c.example.com",
-	    0));
+	assert_non_null(find(lists->allow, lists->nallow, "c.example.com", 0));
 	assert_null(find(lists->allow, lists->nallow, "pypi.org", 0));
 	rule = find(lists->deny, lists->ndeny, "d.example.com", 0);
 	assert_non_null(rule);
@@ -188,9 +191,11 @@ the_operator_may_forbid_additions(void **state)
 
 	(void)state;
 	assert_int_not_equal(make("egress additions off\n", hosts, 1, true,
-	    &pool, &lists, &fault), 0);
+				 &pool, &lists, &fault),
+	    0);
 	assert_int_equal(make("egress additions off\n", NULL, 0, true, &pool,
-	    &lists, &fault), 0);
+			     &lists, &fault),
+	    0);
 	pool_done(&pool);
 }
 

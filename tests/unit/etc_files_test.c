@@ -27,9 +27,16 @@ make(struct pool *pool, const struct etc_host *host, const char *user,
 		{ "/file", "/file", PLAN_FILE, false, 0, 0 },
 	};
 	const struct etc_input in = {
-		.host = host, .user = user, .home = home,
-		.shell = "/bin/zsh", .uid = 1000, .gid = 1001, .label = "s",
-		.hostname = "sandbox", .mounts = mounts, .nmounts = 2,
+		.host = host,
+		.user = user,
+		.home = home,
+		.shell = "/bin/zsh",
+		.uid = 1000,
+		.gid = 1001,
+		.label = "s",
+		.hostname = "sandbox",
+		.mounts = mounts,
+		.nmounts = 2,
 	};
 	struct plan *plan = calloc(1, sizeof(*plan));
 
@@ -74,8 +81,8 @@ a_name_cannot_add_a_line(void **state)
 {
 	struct etc_host host = { 0 };
 	struct pool pool = { NULL };
-	struct plan *plan = make(&pool, &host, "x:0:0\nroot2:x:0",
-	    "/home/a:b", "/work");
+	struct plan *plan =
+	    make(&pool, &host, "x:0:0\nroot2:x:0", "/home/a:b", "/work");
 	const char *passwd = text_of(plan, "/etc/passwd");
 	size_t lines = 0;
 
@@ -135,7 +142,8 @@ only_two_settings_of_the_host_are_kept(void **state)
 	struct etc_host host = { 0 };
 
 	(void)state;
-	etc_host_gitconfig(&host, "[core]\n\tsshCommand = evil\n"
+	etc_host_gitconfig(&host,
+	    "[core]\n\tsshCommand = evil\n"
 	    "\tdirectory = /not/safe\n[safe]\n  directory = /srv/git\n"
 	    "\tDirectory=\"/srv/b\"\n[http]\n\tsslCAInfo = /ca.pem\n"
 	    "\tproxy = http://evil\n[url \"x\"]\n\tinsteadOf = y\n");

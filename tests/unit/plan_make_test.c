@@ -27,7 +27,7 @@
 /* What is there; everything else is absent. */
 struct there {
 	const char *path;
-	const char *resolved;	/* NULL: the same */
+	const char *resolved; /* NULL: the same */
 	enum lookup_kind kind;
 	int error;
 };
@@ -55,8 +55,8 @@ answer(const struct box *b, const char *path, struct lookup_result *r,
 
 	memset(r, 0, sizeof(*r));
 	if (path[0] == '~')
-		literal = pool_concat(pool, HOME, strcmp(path, "~/.") == 0 ?
-		    "" : path + 1);
+		literal = pool_concat(pool, HOME,
+		    strcmp(path, "~/.") == 0 ? "" : path + 1);
 	r->literal = literal;
 	r->resolved = "";
 	r->error = ENOENT;
@@ -72,7 +72,8 @@ answer(const struct box *b, const char *path, struct lookup_result *r,
 		r->kind = b->fs[i].kind;
 		if (r->error == 0)
 			r->resolved = b->fs[i].resolved != NULL ?
-			    b->fs[i].resolved : literal;
+			    b->fs[i].resolved :
+			    literal;
 	}
 }
 
@@ -89,16 +90,20 @@ run(struct box *b)
 
 	assert_non_null(results);
 	assert_int_equal(conf_parse("test", b->conf, strlen(b->conf), NULL,
-	    NULL, &conf, &errors), 0);
-	assert_int_equal(plan_ask(&b->spec, conf, &pool, &asked, &b->fault),
+			     NULL, &conf, &errors),
 	    0);
+	assert_int_equal(plan_ask(&b->spec, conf, &pool, &asked, &b->fault), 0);
 	results->nresults = asked.n;
 	for (size_t i = 0; i < asked.n; i++)
 		answer(b, asked.items[i].path, &results->results[i], &pool);
-	const struct plan_input in = { .spec = &b->spec, .conf = conf,
-		.host = &host, .asked = &asked, .results = results,
+	const struct plan_input in = { .spec = &b->spec,
+		.conf = conf,
+		.host = &host,
+		.asked = &asked,
+		.results = results,
 		.user = { "u", HOME, "/bin/sh", 1000, 1000 },
-		.memory_default = 1 << 30, .now_ms = 1 };
+		.memory_default = 1 << 30,
+		.now_ms = 1 };
 	r = plan_make(&in, &b->made, &b->fault);
 	free(results);
 	pool_done(&pool);
@@ -133,14 +138,13 @@ make(struct box *b, const struct there *fs, size_t nfs)
 	while (s->nmounts < ARRAY_LEN(b->mounts) &&
 	    b->mounts[s->nmounts].path != NULL)
 		s->nmounts++;
-	s->deny_read = (struct spec_list){ b->deny_read,
-		COUNT(b->deny_read) };
-	s->deny_write = (struct spec_list){ b->deny_write,
-		COUNT(b->deny_write) };
-	s->protected_paths = (struct spec_list){ b->protected_paths,
-		COUNT(b->protected_paths) };
-	s->state_dirs = (struct spec_list){ b->state_dirs,
-		COUNT(b->state_dirs) };
+	s->deny_read = (struct spec_list){ b->deny_read, COUNT(b->deny_read) };
+	s->deny_write =
+	    (struct spec_list){ b->deny_write, COUNT(b->deny_write) };
+	s->protected_paths =
+	    (struct spec_list){ b->protected_paths, COUNT(b->protected_paths) };
+	s->state_dirs =
+	    (struct spec_list){ b->state_dirs, COUNT(b->state_dirs) };
 	return run(b);
 }
 #define MAKE(b, fs) make((b), (fs), ARRAY_LEN(fs))
@@ -164,7 +168,7 @@ made(struct box *b, int r)
 	again = calloc(1, sizeof(*again));
 	assert_non_null(again);
 	if (plan_decode(b->made->plan_bytes.data, b->made->plan_bytes.len,
-	    again, &field) != 0)
+		again, &field) != 0)
 		fail_msg("the decoder refuses %s", field);
 	free(again);
 }
@@ -196,8 +200,8 @@ mask_at(const struct box *b, const char *path)
 static void
 a_work_tree_is_mounted_writable(void **state)
 {
-	static const struct there fs[] = {
-		{ "/home/u/p", NULL, LOOKUP_DIR, 0 } };
+	static const struct there fs[] = { { "/home/u/p", NULL, LOOKUP_DIR,
+	    0 } };
 	struct box b = { .mounts = { { "/home/u/p", false } } };
 
 	(void)state;
@@ -212,8 +216,7 @@ a_work_tree_is_mounted_writable(void **state)
 static void
 read_only_modes_make_mounts_read_only_but_not_state(void **state)
 {
-	static const struct there fs[] = {
-		{ "/home/u/p", NULL, LOOKUP_DIR, 0 },
+	static const struct there fs[] = { { "/home/u/p", NULL, LOOKUP_DIR, 0 },
 		{ "/srv/state", NULL, LOOKUP_DIR, 0 } };
 	struct box b = { .mounts = { { "/home/u/p", false } },
 		.state_dirs = { "/srv/state", "/srv/missing" },
@@ -231,8 +234,8 @@ read_only_modes_make_mounts_read_only_but_not_state(void **state)
 static void
 a_denied_directory_is_masked_in_both_spellings(void **state)
 {
-	static const struct there fs[] = {
-		{ "/link", "/data/p", LOOKUP_DIR, 0 },
+	static const struct there fs[] = { { "/link", "/data/p", LOOKUP_DIR,
+					       0 },
 		{ "/other", "/data/p/secret", LOOKUP_DIR, 0 } };
 	struct box b = { .mounts = { { "/link", false } },
 		.deny_read = { "/other" } };
@@ -250,11 +253,11 @@ a_denied_directory_is_masked_in_both_spellings(void **state)
 static void
 a_grant_inside_a_linked_grant_shows_at_both(void **state)
 {
-	static const struct there fs[] = {
-		{ "/link", "/data/p", LOOKUP_DIR, 0 },
+	static const struct there fs[] = { { "/link", "/data/p", LOOKUP_DIR,
+					       0 },
 		{ "/data/p/sub", NULL, LOOKUP_DIR, 0 } };
 	struct box b = { .mounts = { { "/link", false },
-		{ "/data/p/sub", true } } };
+			     { "/data/p/sub", true } } };
 
 	(void)state;
 	made(&b, MAKE(&b, fs));
@@ -267,8 +270,7 @@ a_grant_inside_a_linked_grant_shows_at_both(void **state)
 static void
 the_stronger_rule_of_one_path_stays(void **state)
 {
-	static const struct there fs[] = {
-		{ "/p", NULL, LOOKUP_DIR, 0 },
+	static const struct there fs[] = { { "/p", NULL, LOOKUP_DIR, 0 },
 		{ "/p/x", NULL, LOOKUP_DIR, 0 },
 		{ "/p/x/y", NULL, LOOKUP_FILE, 0 },
 		{ "/p/x-y", NULL, LOOKUP_DIR, 0 } };
@@ -279,7 +281,7 @@ the_stronger_rule_of_one_path_stays(void **state)
 	(void)state;
 	made(&b, MAKE(&b, fs));
 	assert_int_equal(mask_at(&b, "/p/x"), PLAN_MASK_EMPTY_DIR);
-	assert_int_equal(mask_at(&b, "/p/x/y"), -1);	/* not there any more */
+	assert_int_equal(mask_at(&b, "/p/x/y"), -1); /* not there any more */
 	assert_int_equal(mask_at(&b, "/p/x-y"), PLAN_MASK_READ_ONLY);
 	drop(&b);
 }
@@ -287,12 +289,12 @@ the_stronger_rule_of_one_path_stays(void **state)
 static void
 a_read_rule_below_a_write_rule_comes_behind_it(void **state)
 {
-	static const struct there fs[] = {
-		{ "/p", NULL, LOOKUP_DIR, 0 },
+	static const struct there fs[] = { { "/p", NULL, LOOKUP_DIR, 0 },
 		{ "/p/a", NULL, LOOKUP_DIR, 0 },
 		{ "/p/a/s", NULL, LOOKUP_FILE, 0 } };
 	struct box b = { .mounts = { { "/p", false } },
-		.deny_write = { "/p/a" }, .deny_read = { "/p/a/s" } };
+		.deny_write = { "/p/a" },
+		.deny_read = { "/p/a/s" } };
 	const struct plan *p;
 
 	(void)state;
@@ -308,8 +310,7 @@ a_read_rule_below_a_write_rule_comes_behind_it(void **state)
 static void
 protected_paths_take_the_permission_of_grants_inside(void **state)
 {
-	static const struct there fs[] = {
-		{ "/p", NULL, LOOKUP_DIR, 0 },
+	static const struct there fs[] = { { "/p", NULL, LOOKUP_DIR, 0 },
 		{ "/p/repo", NULL, LOOKUP_DIR, 0 },
 		{ "/p/repo/state", NULL, LOOKUP_DIR, 0 } };
 	struct box b = { .mounts = { { "/p", false }, { "/p/repo", false } },
@@ -329,7 +330,7 @@ struct refusal {
 	const char *mount;
 	struct there fs;
 	const char *conf;
-	enum api_error code;	/* API_OK: the twin */
+	enum api_error code; /* API_OK: the twin */
 };
 static const struct refusal refusals[] = {
 	{ "root", "/", { "/", NULL, LOOKUP_DIR, 0 }, "", API_BAD_PATH },
@@ -354,8 +355,7 @@ static const struct refusal refusals[] = {
 	    API_BAD_PATH },
 	{ "broken", "/x", { "/x", NULL, LOOKUP_NONE, EIO }, "",
 	    API_LOOKUP_FAILED },
-	{ "socket", "/x", { "/x", NULL, LOOKUP_SOCKET, 0 }, "",
-	    API_BAD_PATH },
+	{ "socket", "/x", { "/x", NULL, LOOKUP_SOCKET, 0 }, "", API_BAD_PATH },
 	{ "file", "/x", { "/x", NULL, LOOKUP_FILE, 0 }, "", API_OK },
 	{ "service", "/srv/s", { "/srv/s", NULL, LOOKUP_DIR, 0 },
 	    "state-dir \"/srv\"\n", API_BAD_PATH },
@@ -388,8 +388,8 @@ places_are_refused_or_given(void **state)
 static void
 contradictions_are_refused(void **state)
 {
-	static const struct there fs[] = {
-		{ "/p", NULL, LOOKUP_DIR, 0 }, { "/l", "/p", LOOKUP_DIR, 0 } };
+	static const struct there fs[] = { { "/p", NULL, LOOKUP_DIR, 0 },
+		{ "/l", "/p", LOOKUP_DIR, 0 } };
 	struct box same = { .mounts = { { "/p", true }, { "/l", true } } };
 	struct box both = { .mounts = { { "/p", true }, { "/l", false } } };
 	struct box state_dir = { .mounts = { { "/p", true } },
@@ -453,18 +453,16 @@ programs_are_masked_where_they_are(void **state)
 		{ "/bin/mount", "/usr/bin/mount", LOOKUP_FILE, 0 },
 		{ "/usr/bin/sudo", "/usr/lib/x/sudo-rs", LOOKUP_FILE, 0 },
 		{ "/usr/bin/su", "/usr/bin/busybox", LOOKUP_FILE, 0 },
-		{ "/usr/sbin/mkfs.ext4", "/usr/sbin/mke2fs", LOOKUP_FILE,
-		    0 } };
+		{ "/usr/sbin/mkfs.ext4", "/usr/sbin/mke2fs", LOOKUP_FILE, 0 } };
 	struct box b = { .mounts = { { "/p", false } } };
 
 	(void)state;
 	made(&b, MAKE(&b, fs));
 	assert_int_equal(mask_at(&b, "/usr/bin/mount"), PLAN_MASK_NO_FILE);
-	assert_int_equal(mask_at(&b, "/usr/lib/x/sudo-rs"),
-	    PLAN_MASK_NO_FILE);
+	assert_int_equal(mask_at(&b, "/usr/lib/x/sudo-rs"), PLAN_MASK_NO_FILE);
 	assert_int_equal(mask_at(&b, "/usr/sbin/mke2fs"), PLAN_MASK_NO_FILE);
 	assert_int_equal(mask_at(&b, "/usr/bin/busybox"), -1);
-	assert_int_equal(b.made->facts->unmasked, 1);	/* and it is told */
+	assert_int_equal(b.made->facts->unmasked, 1); /* and it is told */
 	assert_int_equal(b.made->plan->nmasks, 3);
 	drop(&b);
 }
@@ -473,14 +471,13 @@ static void
 the_digest_is_of_the_set_and_not_of_the_order(void **state)
 {
 	static const struct there fs[] = { { "/a", NULL, LOOKUP_DIR, 0 },
-		{ "/b", NULL, LOOKUP_DIR, 0 },
-		{ "/a/x", NULL, LOOKUP_FILE, 0 },
+		{ "/b", NULL, LOOKUP_DIR, 0 }, { "/a/x", NULL, LOOKUP_FILE, 0 },
 		{ "/a/y", NULL, LOOKUP_FILE, 0 } };
 	struct box one = { .mounts = { { "/a", false }, { "/b", true } },
 		.deny_write = { "/a/x", "/a/y" } };
 	struct box two = { .mounts = { { "/b", true }, { "/a", false } },
-		.deny_write = { "/a/y", "/a/x" }, .spec = { .detach = true,
-		.run_id = "another" } };
+		.deny_write = { "/a/y", "/a/x" },
+		.spec = { .detach = true, .run_id = "another" } };
 	struct box three = { .mounts = { { "/a", false }, { "/b", true } },
 		.deny_write = { "/a/x" } };
 
@@ -500,7 +497,7 @@ static void
 answers_must_be_of_the_questions(void **state)
 {
 	static const struct there fs[] = { { "/p", "/p/../etc", LOOKUP_DIR,
-		0 } };
+	    0 } };
 	struct box b = { .mounts = { { "/p", false } } };
 
 	(void)state;
@@ -546,8 +543,7 @@ main(void)
 		cmocka_unit_test(
 		    what_is_hidden_outside_of_the_view_is_no_hindrance),
 		cmocka_unit_test(programs_are_masked_where_they_are),
-		cmocka_unit_test(
-		    the_digest_is_of_the_set_and_not_of_the_order),
+		cmocka_unit_test(the_digest_is_of_the_set_and_not_of_the_order),
 		cmocka_unit_test(answers_must_be_of_the_questions),
 		cmocka_unit_test(user_namespaces_need_the_operator),
 	};

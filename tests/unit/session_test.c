@@ -49,10 +49,11 @@ every_other_move_is_refused(void **state)
 	(void)state;
 	for (int from = 0; from < SESSION_STATES; from++)
 		for (int to = 0; to < SESSION_STATES; to++)
-			assert_int_equal(session_move_permitted(
-			    (enum session_state)from, (enum session_state)to),
+			assert_int_equal(
+			    session_move_permitted((enum session_state)from,
+				(enum session_state)to),
 			    expected((enum session_state)from,
-			    (enum session_state)to));
+				(enum session_state)to));
 	assert_false(session_move_permitted(SESSION_STATES, SESSION_WARM));
 	assert_false(session_move_permitted(SESSION_WARM, SESSION_STATES));
 }
@@ -62,8 +63,9 @@ states_have_names(void **state)
 {
 	(void)state;
 	for (int i = 0; i < SESSION_STATES; i++)
-		assert_int_equal(session_state_find(session_state_name(
-		    (enum session_state)i)), i);
+		assert_int_equal(session_state_find(
+				     session_state_name((enum session_state)i)),
+		    i);
 	assert_int_equal(session_state_find("unknown"), -1);
 }
 
@@ -112,8 +114,8 @@ facts_come_back(void **state)
 	assert_string_equal(out.run_id, "r");
 	assert_int_equal(out.created_ms, 7);
 	for (size_t n = 0; n < bytes.len; n++)
-		assert_int_not_equal(session_facts_decode(bytes.data, n,
-		    &out), 0);
+		assert_int_not_equal(session_facts_decode(bytes.data, n, &out),
+		    0);
 	wire_out_done(&bytes);
 }
 

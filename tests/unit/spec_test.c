@@ -289,7 +289,7 @@ an_environment_is_bounded(void **state)
 
 struct path_row {
 	const char *raw;
-	const char *clean;	/* NULL: refused */
+	const char *clean; /* NULL: refused */
 };
 static const struct path_row path_rows[] = {
 	{ "/", "/" },
