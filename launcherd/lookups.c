@@ -26,7 +26,7 @@
 #include "protocol/lookup.h"
 #include "protocol/message.h"
 
-#define SPARE_MS 3	/* after a launch: its first command goes first */
+#define SPARE_MS 3 /* after a launch: its first command goes first */
 
 enum lookup_state { LOOKUP_ASKED, LOOKUP_QUESTIONED, LOOKUP_ANSWERED };
 
@@ -369,8 +369,8 @@ start_child(struct lookup *lu)
 	l->lookups.running++;
 	lu->peer = peer_new(l->base, channel, PROC_LAUNCHERD, PROC_LOOKUP,
 	    &lookup_ops, lu);
-	lu->exit_event = event_new(l->base, lu->child.pidfd, EV_READ,
-	    on_child_exit, lu);
+	lu->exit_event =
+	    event_new(l->base, lu->child.pidfd, EV_READ, on_child_exit, lu);
 	lu->timer = evtimer_new(l->base, on_timeout, lu);
 	if (lu->peer == NULL || lu->exit_event == NULL || lu->timer == NULL ||
 	    event_add(lu->exit_event, NULL) < 0 ||
@@ -454,16 +454,26 @@ lookup_start(struct launcherd *l, const struct msg_lookup_start *msg,
 	}
 }
 
+/* The answered one of this request, NULL when there is none. */
+static struct lookup *
+find_answered(struct launcherd *l, uint64_t request)
+{
+	struct lookup *lu;
+
+	for (lu = TAILQ_FIRST(&l->lookups.list); lu != NULL;
+	     lu = TAILQ_NEXT(lu, entry))
+		if (lu->request == request && lu->state == LOOKUP_ANSWERED)
+			return lu;
+	return NULL;
+}
+
 int
 lookup_take_ids(struct launcherd *l, uint64_t request, uid_t uid,
     struct lookup_ids *ret)
 {
-	struct lookup *lu;
+	struct lookup *lu = request == 0 ? NULL : find_answered(l, request);
 
-	TAILQ_FOREACH (lu, &l->lookups.list, entry)
-		if (lu->request == request && lu->state == LOOKUP_ANSWERED)
-			break;
-	if (lu == NULL || request == 0 || lu->ids.uid != uid || uid == 0)
+	if (lu == NULL || lu->ids.uid != uid || uid == 0)
 		return -ENOENT;
 	if (now_ms() - lu->done_ms > LOOKUP_VALID_MS)
 		return -ESTALE;

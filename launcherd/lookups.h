@@ -37,9 +37,9 @@ struct lookups {
 	struct lookup_list list; /* running and answered, oldest first */
 	size_t running;
 	size_t kept;
-	struct spawned spare;		/* pid 0: there is none */
+	struct spawned spare; /* pid 0: there is none */
 	int spare_channel;
-	struct event *spare_timer;	/* starts the next one */
+	struct event *spare_timer; /* starts the next one */
 };
 
 /* The ids of a run. */

@@ -160,8 +160,7 @@ lookup_child(int libexec_fd, int channel_fd, int null_fd)
 }
 
 int
-spawn_lookup(int libexec_fd, int channel_fd, int null_fd,
-    struct spawned *ret)
+spawn_lookup(int libexec_fd, int channel_fd, int null_fd, struct spawned *ret)
 {
 	int r = clone_child(-1, ret);
 
