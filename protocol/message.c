@@ -65,7 +65,7 @@ const char *
 proc_name(enum proc proc)
 {
 	static const char *const names[] = { "supervisor", "control",
-		"launcherd", "proxyd", "resolver", "lookup", "init" };
+		"launcherd", "proxyd", "resolver", "lookup", "init", "broker" };
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if ((unsigned)proc == 1u << i)

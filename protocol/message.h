@@ -22,6 +22,7 @@ enum proc {
 	PROC_RESOLVER = 1 << 4,
 	PROC_LOOKUP = 1 << 5,
 	PROC_INIT = 1 << 6,
+	PROC_BROKER = 1 << 7,
 };
 const char *proc_name(enum proc);
 

@@ -20,8 +20,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 
 	if (len < 3)
 		return 0;
-	from = (enum proc)(1u << data[0] % 7);
-	to = (enum proc)(1u << data[1] % 7);
+	from = (enum proc)(1u << data[0] % 8);
+	to = (enum proc)(1u << data[1] % 8);
 	type = msg_decode(data + 3, len - 3, data[2] % 9, from, to, &msg,
 	    NULL);
 	if (type < 0)

@@ -21,7 +21,7 @@ import msgpack
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
 PROCS = ("supervisor", "control", "launcherd", "proxyd", "resolver", "lookup",
-         "init")
+         "init", "broker")
 PACKET_MAX = 65536
 
 

@@ -121,7 +121,7 @@ wrong_sender_is_refused(void **state)
 
 		fill(info, &in, false);
 		len = encode(type, &in, buf, sizeof(buf));
-		for (unsigned p = 1; p <= PROC_INIT; p <<= 1) {
+		for (unsigned p = 1; p <= PROC_BROKER; p <<= 1) {
 			int from = msg_decode(buf, (size_t)len, info->min_fds,
 			    (enum proc)p, lowest(info->to), &out, &why);
 			int to = msg_decode(buf, (size_t)len, info->min_fds,
