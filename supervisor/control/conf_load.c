@@ -113,6 +113,9 @@ conf_load(int dirfd, const char *name, bool missing_ok, struct conf **ret_conf,
 	r = load_file(&dirfd, name, CONF_BYTES_MAX, &text, &len, &why);
 	if (r == -ENOMEM)
 		return r;
+	if (r == -EACCES && why == NULL)
+		why = "the file and its directory must be readable by user "
+		    "stockade-control";
 	if (r < 0 && !(r == -ENOENT && missing_ok))
 		return add_error(errors, name,
 		    why != NULL ? why : strerror(-r));
