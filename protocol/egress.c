@@ -29,7 +29,9 @@ egress_lists_decode(const void *data, size_t len, struct egress_lists *ret)
 {
 	struct wire w;
 
-	memset(ret, 0, sizeof(*ret));
+	/* Not the arrays: what is in use of them is written. */
+	ret->network = false;
+	ret->nallow = ret->ndeny = ret->nprivate = 0;
 	wire_init(&w, data, len);
 	(void)wire_array(&w, 6, 6);
 	(void)wire_u64(&w, EGRESS_VERSION, EGRESS_VERSION);
@@ -43,7 +45,11 @@ egress_lists_decode(const void *data, size_t len, struct egress_lists *ret)
 		ret->private_[i].cidr = wire_str(&w, 1, 64);
 		ret->private_[i].host = wire_str(&w, 1, EGRESS_PATTERN_MAX);
 	}
-	return wire_done(&w) ? 0 : -EPROTO;
+	if (wire_done(&w))
+		return 0;
+	ret->network = false;
+	ret->nallow = ret->ndeny = ret->nprivate = 0;
+	return -EPROTO;
 }
 
 static void

@@ -16,7 +16,7 @@ lookup_question_decode(const void *data, size_t len,
 {
 	struct wire w;
 
-	memset(ret, 0, sizeof(*ret));
+	ret->nitems = 0;	/* the array: what is in use is written */
 	wire_init(&w, data, len);
 	(void)wire_array(&w, 2, 2);
 	(void)wire_u64(&w, LOOKUP_VERSION, LOOKUP_VERSION);
@@ -27,7 +27,10 @@ lookup_question_decode(const void *data, size_t len,
 		    strncmp(ret->items[i].path, "~/", 2) != 0)
 			wire_fail(&w);
 	}
-	return wire_done(&w) ? 0 : -EPROTO;
+	if (wire_done(&w))
+		return 0;
+	ret->nitems = 0;
+	return -EPROTO;
 }
 
 void
@@ -67,14 +70,17 @@ lookup_results_decode(const void *data, size_t len, struct lookup_results *ret)
 {
 	struct wire w;
 
-	memset(ret, 0, sizeof(*ret));
+	ret->nresults = 0;
 	wire_init(&w, data, len);
 	(void)wire_array(&w, 2, 2);
 	(void)wire_u64(&w, LOOKUP_VERSION, LOOKUP_VERSION);
 	ret->nresults = wire_array(&w, 0, LOOKUP_ITEMS_MAX);
 	for (size_t i = 0; i < ret->nresults && !w.err; i++)
 		get_result(&w, &ret->results[i]);
-	return wire_done(&w) ? 0 : -EPROTO;
+	if (wire_done(&w))
+		return 0;
+	ret->nresults = 0;
+	return -EPROTO;
 }
 
 void

@@ -150,7 +150,9 @@ plan_decode(const void *data, size_t len, struct plan *ret,
 	const char *field = NULL;
 	struct wire w;
 
-	memset(ret, 0, sizeof(*ret));
+	/* Not the arrays: what is in use of them is written below. */
+	memset(ret, 0, offsetof(struct plan, mounts));
+	ret->nmasks = ret->nfiles = 0;
 	wire_init(&w, data, len);
 	get_head(&w, ret);
 	at_field(&w, "head", &field);
@@ -169,6 +171,7 @@ plan_decode(const void *data, size_t len, struct plan *ret,
 		get_file(&w, &ret->files[i]);
 	at_field(&w, "files", &field);
 	if (!wire_done(&w)) {
+		ret->nmounts = ret->nmasks = ret->nfiles = 0;
 		*ret_field = field != NULL ? field : "end";
 		return -EPROTO;
 	}
@@ -257,8 +260,9 @@ exec_plan_decode(const void *data, size_t len, struct exec_plan *ret,
 {
 	const char *field = NULL;
 	struct wire w;
+	bool ok;
 
-	memset(ret, 0, sizeof(*ret));
+	ret->nargv = ret->nenv = 0;
 	wire_init(&w, data, len);
 	(void)wire_array(&w, 4, 4);
 	(void)wire_u64(&w, PLAN_VERSION, PLAN_VERSION);
@@ -279,11 +283,14 @@ exec_plan_decode(const void *data, size_t len, struct exec_plan *ret,
 		wire_fail(&w);
 		field = "argv";
 	}
-	if (!wire_done(&w)) {
+	ok = wire_done(&w);
+	if (!ok) {
+		ret->nargv = ret->nenv = 0;
 		*ret_field = field != NULL ? field : "end";
-		return -EPROTO;
 	}
-	return 0;
+	ret->argv[ret->nargv] = NULL;
+	ret->env[ret->nenv] = NULL;
+	return ok ? 0 : -EPROTO;
 }
 
 void
