@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include <errno.h>
+#include <event2/event.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,6 +28,7 @@
 #include "protocol/plan.h"
 
 #define FD_FLOOR 4 /* 0..3 are given new meanings in the child */
+#define SPARE_MS 5 /* after a launch: its first command goes first */
 #define HOME_MAX 1024 /* of init_setup */
 
 /* Everything that lives as long as one launch_make. */
@@ -299,12 +301,59 @@ step_cgroup(struct launch *la)
 }
 
 static int
-step_netns(struct launch *la)
+make_netns(struct launcherd *l, struct netns *ret)
 {
-	int error = netns_make(&la->l->home, &la->netns);
+	int error = netns_make(&l->home, ret);
 
 	if (error == -ENOTRECOVERABLE)
-		launcherd_panic(la->l, "own network namespace was lost");
+		launcherd_panic(l, "own network namespace was lost");
+	return error;
+}
+
+static void
+on_spare_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct launcherd *l = arg;
+
+	(void)fd;
+	(void)what;
+	/* Without one the next launch makes its own. */
+	if (l->spare.fd < 0)
+		(void)make_netns(l, &l->spare);
+}
+
+void
+launch_prepare(struct launcherd *l)
+{
+	const struct timeval soon = { 0, SPARE_MS * 1000 };
+
+	if (l->spare_timer == NULL)
+		l->spare_timer = evtimer_new(l->base, on_spare_timer, l);
+	if (l->spare_timer != NULL && l->spare.fd < 0)
+		(void)evtimer_add(l->spare_timer, &soon);
+}
+
+void
+launch_unprepare(struct launcherd *l)
+{
+	if (l->spare_timer != NULL)
+		event_free(l->spare_timer);
+	l->spare_timer = NULL;
+	netns_close(&l->spare);
+}
+
+static int
+step_netns(struct launch *la)
+{
+	struct launcherd *l = la->l;
+	int error = 0;
+
+	if (l->spare.fd >= 0) {
+		la->netns = l->spare;
+		l->spare = (struct netns){ -1, -1, -1 };
+	} else {
+		error = make_netns(l, &la->netns);
+	}
 	return error < 0 ? failed(la, error, "network namespace") : 0;
 }
 

@@ -5,8 +5,17 @@
 #ifndef LAUNCHERD_LAUNCH_H
 #define LAUNCHERD_LAUNCH_H
 
+struct launcherd;
 struct run;
 struct run_order;
+
+/*
+ * Makes the network namespace of the next launch soon, when nobody waits for
+ * us; nobody is in it until then, and it serves that launch alone.
+ */
+void launch_prepare(struct launcherd *);
+/* Gives it up. */
+void launch_unprepare(struct launcherd *);
 
 /*
  * Fills run->cgroup, bwrap, error_fd, etc, limits_unset and *ret_channel (our

@@ -30,6 +30,8 @@ struct launcherd {
 	int init_fd; /* O_PATH, stockade-init */
 	int connect_fd; /* O_PATH, stockade-connect; -1: not there */
 	struct netns_home home;
+	struct netns spare; /* made ahead for the next launch; fds -1: none */
+	struct event *spare_timer;
 	struct cgroup_tree *cgroups; /* NULL: no usable tree */
 	int cgroup_error; /* why */
 	struct view *view;

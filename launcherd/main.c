@@ -25,6 +25,7 @@
 #include "common/proc.h"
 #include "common/size.h"
 #include "launcherd/cgroup.h"
+#include "launcherd/launch.h"
 #include "launcherd/launcherd.h"
 #include "launcherd/probe.h"
 #include "launcherd/view.h"
@@ -160,6 +161,7 @@ finish(struct launcherd *l)
 	view_close(l->view);
 	cgroup_tree_close(l->cgroups);
 	peer_free(l->supervisor);
+	launch_unprepare(l);
 	netns_home_close(&l->home);
 	close_all(&l->init_fd, 1);
 	close_all(&l->connect_fd, 1);
@@ -175,7 +177,8 @@ main(int argc, char **argv)
 		.libexec_fd = -1,
 		.init_fd = -1,
 		.connect_fd = -1,
-		.home = { .fd = -1 } };
+		.home = { .fd = -1 },
+		.spare = { -1, -1, -1 } };
 
 	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
 		(void)printf("stockade-launcherd %s\n", PACKAGE_VERSION);

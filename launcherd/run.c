@@ -376,6 +376,7 @@ on_init_ready(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
 	    .pid = (uint64_t)run->pid, .landlock_abi = run->landlock_abi,
 	    .limits_unset = run->limits_unset);
 	lookups_prepare(run->l);
+	launch_prepare(run->l);
 	return 0;
 }
 
