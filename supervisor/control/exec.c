@@ -33,8 +33,8 @@
 #define MINUTE_MS 60000u
 
 /* SPEC AB, by mode. */
-static const uint64_t silence_ms[SPEC_MODES] = { 15 * MINUTE_MS,
-	10 * MINUTE_MS, 10 * MINUTE_MS, 15 * MINUTE_MS };
+static const uint64_t silence_ms[SPEC_MODES] = { 15 * MINUTE_MS, 10 * MINUTE_MS,
+	10 * MINUTE_MS, 15 * MINUTE_MS };
 
 /* ------------------------------------------------ life */
 
@@ -109,7 +109,7 @@ exec_find(struct session *s, uint64_t number)
 {
 	struct exec *e;
 
-	TAILQ_FOREACH(e, &s->execs, entry)
+	TAILQ_FOREACH (e, &s->execs, entry)
 		if (e->number == number)
 			return e;
 	return NULL;
@@ -149,7 +149,7 @@ exec_put_all(const struct session *s, struct rpc_out *out)
 {
 	const struct exec *e;
 
-	TAILQ_FOREACH(e, &s->execs, entry) {
+	TAILQ_FOREACH (e, &s->execs, entry) {
 		if (e->told || !e->started)
 			continue;
 		rpc_open_map(out);
@@ -196,13 +196,15 @@ want_session(struct wanted *w, struct control *control)
 
 	w->session = s;
 	if (s == NULL)
-		return refuse(w, API_NOT_FOUND, NULL, "there is no such "
+		return refuse(w, API_NOT_FOUND, NULL,
+		    "there is no such "
 		    "session");
 	if ((s->state != SESSION_WARM && s->state != SESSION_ACTIVE) ||
 	    s->ending || s->ended)
-		return refuse(w, API_BAD_STATE, NULL, s->state ==
-		    SESSION_SUSPENDED ? "the session is suspended" :
-		    "the session is not ready for a command");
+		return refuse(w, API_BAD_STATE, NULL,
+		    s->state == SESSION_SUSPENDED ?
+			"the session is suspended" :
+			"the session is not ready for a command");
 	if (s->running >= control->conf->limits[LIMIT_EXECS])
 		return refuse(w, API_LIMIT, NULL,
 		    "too many commands run in this session");
@@ -265,8 +267,8 @@ want_env(struct wanted *w)
 	char bad[ENVIRON_NAME_MAX + 1], *with_sign, *entry;
 	int r;
 
-	if (map != NULL && spec_env_read(&w->pool, "env", map, &given,
-	    &fault) != 0)
+	if (map != NULL &&
+	    spec_env_read(&w->pool, "env", map, &given, &fault) != 0)
 		return refuse(w, fault.code, "env", fault.text);
 	pairs = pool_alloc(&w->pool, given.n, sizeof(*pairs));
 	if (pairs == NULL)
@@ -282,12 +284,14 @@ want_env(struct wanted *w)
 	if (r == -ENOMEM)
 		return refuse(w, API_INTERNAL, NULL, "out of memory");
 	if (r < 0 || w->env.n > PLAN_ENV_MAX)
-		return refuse(w, API_BAD_PARAMS, "env", r == -EINVAL ?
-		    "env: a name is not valid" : "env: too much");
+		return refuse(w, API_BAD_PARAMS, "env",
+		    r == -EINVAL ? "env: a name is not valid" :
+				   "env: too much");
 	for (size_t i = 0; i < w->env.n; i++) {
 		with_sign = pool_concat(&w->pool, w->env.names[i], "=");
-		entry = with_sign == NULL ? NULL : pool_concat(&w->pool,
-		    with_sign, w->env.values[i]);
+		entry = with_sign == NULL ?
+		    NULL :
+		    pool_concat(&w->pool, with_sign, w->env.values[i]);
 		if (entry == NULL)
 			return refuse(w, API_INTERNAL, NULL, "out of memory");
 		if (strlen(entry) > PLAN_ENV_BYTES_MAX)
@@ -305,8 +309,7 @@ want_input(struct wanted *w)
 	const msgpack_object *params = call_params(w->call);
 	const msgpack_object *v = rpc_find(params, "stdin");
 
-	if (v == NULL || (v->type == MSGPACK_OBJECT_BOOLEAN &&
-	    !v->via.boolean))
+	if (v == NULL || (v->type == MSGPACK_OBJECT_BOOLEAN && !v->via.boolean))
 		return true;
 	if (w->passed > 0 && !w->tty)
 		return refuse(w, API_BAD_PARAMS, "stdin",
@@ -346,8 +349,9 @@ want_io(struct wanted *w)
 	if (w->tty && w->passed > 1)
 		return refuse(w, API_BAD_PARAMS, "passFds",
 		    "passFds: with tty only standard error may be passed");
-	if (!w->tty && (rpc_find(params, "rows") != NULL ||
-	    rpc_find(params, "cols") != NULL))
+	if (!w->tty &&
+	    (rpc_find(params, "rows") != NULL ||
+		rpc_find(params, "cols") != NULL))
 		return refuse(w, API_BAD_PARAMS, "rows",
 		    "rows and cols are of a terminal");
 	return want_input(w);
@@ -357,8 +361,7 @@ static bool
 want_times(struct wanted *w)
 {
 	const msgpack_object *params = call_params(w->call);
-	const struct session_facts *facts =
-	    session_facts_of(w->session);
+	const struct session_facts *facts = session_facts_of(w->session);
 	bool shell = call_str(w->call, "shell") != NULL;
 	uint64_t given = call_u64(w->call, "timeoutMs", 0);
 
@@ -399,8 +402,8 @@ send_ask(struct wanted *w, const struct exec *e)
 
 	wire_out_init(&bytes);
 	exec_plan_encode(w->plan, &bytes);
-	fds[0] = bytes.err ? -ENOMEM : memfd_seal("exec", bytes.data,
-	    bytes.len);
+	fds[0] =
+	    bytes.err ? -ENOMEM : memfd_seal("exec", bytes.data, bytes.len);
 	wire_out_done(&bytes);
 	if (fds[0] < 0)
 		return fds[0];
@@ -465,8 +468,8 @@ method_sandbox_exec(struct control *control, struct call *call)
 	w.plan = calloc(1, sizeof(*w.plan));
 	if (w.plan == NULL)
 		call_fail_internal(call, -ENOMEM, "exec");
-	else if (want_session(&w, control) && want_argv(&w) &&
-	    want_cwd(&w) && want_env(&w) && want_io(&w) && want_times(&w))
+	else if (want_session(&w, control) && want_argv(&w) && want_cwd(&w) &&
+	    want_env(&w) && want_io(&w) && want_times(&w))
 		start(&w);
 	environ_done(&w.env);
 	pool_done(&w.pool);
@@ -477,7 +480,7 @@ method_sandbox_exec(struct control *control, struct call *call)
 
 struct io_bit {
 	uint64_t bit;
-	size_t stream;	/* EXEC_STREAMS: input */
+	size_t stream; /* EXEC_STREAMS: input */
 	enum rpc_event_type type;
 };
 static const struct io_bit io_bits[] = {
@@ -582,8 +585,7 @@ exit_instead(struct exec *e, uint64_t error)
 		    strlen(e->program));
 		(void)snprintf(text, sizeof(text), "stockade: %s: %s\n", name,
 		    strerror((int)error));
-		out = events_begin(e->session->source, RPC_EVENT_STDERR,
-		    e->id);
+		out = events_begin(e->session->source, RPC_EVENT_STDERR, e->id);
 		rpc_add_bin(out, "data", text, strlen(text));
 		events_end(e->session->source);
 	}
@@ -595,8 +597,7 @@ exit_instead(struct exec *e, uint64_t error)
 static void
 not_started(struct exec *e, const struct msg_exec_answer *m)
 {
-	struct call_detail detail = { .step = m->step,
-		.error = (int)m->error };
+	struct call_detail detail = { .step = m->step, .error = (int)m->error };
 
 	log_event(EV_EXEC_REFUSED, LF_STR(LK_SESSION, e->session->id),
 	    LF_NUM(LK_SANDBOX, e->session->sandbox), LF_STR(LK_EXEC, e->id),
@@ -617,8 +618,8 @@ not_started(struct exec *e, const struct msg_exec_answer *m)
 }
 
 int
-sessions_on_exec_answer(void *ctx, struct peer *peer,
-    const union msg_any *msg, int *fds, size_t nfds)
+sessions_on_exec_answer(void *ctx, struct peer *peer, const union msg_any *msg,
+    int *fds, size_t nfds)
 {
 	const struct msg_exec_answer *m = &msg->exec_answer;
 	struct session *s = session_of_sandbox(ctx, m->sandbox);
@@ -698,11 +699,12 @@ named(struct control *control, struct call *call)
 	struct exec *e;
 
 	if (s != NULL)
-		TAILQ_FOREACH(e, &s->execs, entry)
+		TAILQ_FOREACH (e, &s->execs, entry)
 			if (e->started && !e->told && strcmp(e->id, id) == 0)
 				return e;
-	call_fail(call, API_NOT_FOUND, NULL, s == NULL ?
-	    "there is no such session" : "there is no such command");
+	call_fail(call, API_NOT_FOUND, NULL,
+	    s == NULL ? "there is no such session" :
+			"there is no such command");
 	return NULL;
 }
 
@@ -737,9 +739,15 @@ struct signal_name {
 	int number;
 };
 static const struct signal_name signals[] = {
-	{ "INT", SIGINT }, { "TERM", SIGTERM }, { "HUP", SIGHUP },
-	{ "QUIT", SIGQUIT }, { "KILL", SIGKILL }, { "USR1", SIGUSR1 },
-	{ "USR2", SIGUSR2 }, { "WINCH", SIGWINCH }, { "CONT", SIGCONT },
+	{ "INT", SIGINT },
+	{ "TERM", SIGTERM },
+	{ "HUP", SIGHUP },
+	{ "QUIT", SIGQUIT },
+	{ "KILL", SIGKILL },
+	{ "USR1", SIGUSR1 },
+	{ "USR2", SIGUSR2 },
+	{ "WINCH", SIGWINCH },
+	{ "CONT", SIGCONT },
 	{ "STOP", SIGSTOP },
 };
 
@@ -761,7 +769,8 @@ method_sandbox_signal(struct control *control, struct call *call)
 		call_ok(call);
 		return;
 	}
-	call_fail(call, API_BAD_PARAMS, "signal", "signal: INT TERM HUP QUIT "
+	call_fail(call, API_BAD_PARAMS, "signal",
+	    "signal: INT TERM HUP QUIT "
 	    "KILL USR1 USR2 WINCH CONT or STOP expected");
 }
 

@@ -25,16 +25,16 @@ struct exec;
 struct session;
 
 #define EXEC_STREAMS 2
-#define EXEC_GHOSTS_MAX 64	/* ended, pipe still held by a background child */
-#define EXEC_LINGER_MS 250	/* quiet time after the end, then `exit` */
-#define EXEC_GRACE_MS 2000	/* between TERM and KILL, SPEC K12 */
+#define EXEC_GHOSTS_MAX 64 /* ended, pipe still held by a background child */
+#define EXEC_LINGER_MS 250 /* quiet time after the end, then `exit` */
+#define EXEC_GRACE_MS 2000 /* between TERM and KILL, SPEC K12 */
 
 struct exec_stream {
 	struct exec *exec;
 	int fd;
 	struct event *readable;
 	enum rpc_event_type type;
-	bool stopped;		/* the client has to take events first */
+	bool stopped; /* the client has to take events first */
 };
 
 enum exec_stage {
@@ -46,27 +46,27 @@ enum exec_stage {
 struct exec {
 	TAILQ_ENTRY(exec) entry;
 	struct session *session;
-	uint64_t number;	/* ours, never repeated */
+	uint64_t number; /* ours, never repeated */
 	char id[24];
-	char *program;		/* argv[0], for a text when it is not found */
-	uint64_t client;	/* whose reading it waits for; 0: nobody's */
-	struct call *call;	/* until the answer */
+	char *program; /* argv[0], for a text when it is not found */
+	uint64_t client; /* whose reading it waits for; 0: nobody's */
+	struct call *call; /* until the answer */
 	char **stripped;
 	size_t nstripped;
 	uint64_t pid;
 	bool tty;
-	bool give_master;	/* the answer carries the terminal */
-	bool quiet;		/* its output is not seen here (K16) */
+	bool give_master; /* the answer carries the terminal */
+	bool quiet; /* its output is not seen here (K16) */
 	bool started;
 	bool exited;
-	bool told;		/* `exit` was sent */
-	bool hold;		/* perhaps out of memory: wait for run_ended */
+	bool told; /* `exit` was sent */
+	bool hold; /* perhaps out of memory: wait for run_ended */
 	uint64_t status;
 	uint64_t signal;
-	enum run_cause cause;	/* EXIT: nobody killed it */
+	enum run_cause cause; /* EXIT: nobody killed it */
 	enum exec_stage stage;
-	uint64_t timeout_ms;	/* 0: none */
-	uint64_t silence_ms;	/* 0: none */
+	uint64_t timeout_ms; /* 0: none */
+	uint64_t silence_ms; /* 0: none */
 	struct exec_stream out[EXEC_STREAMS];
 	struct refusals refusals; /* that its standard error told (L4) */
 	int in_fd;

@@ -23,7 +23,7 @@
 #include "supervisor/control/violations.h"
 
 #define READS_A_TURN 4
-#define TTY_EOF 4	/* ^D, the usual VEOF */
+#define TTY_EOF 4 /* ^D, the usual VEOF */
 
 static struct events_source *
 source_of(const struct exec *e)
@@ -78,8 +78,7 @@ keep_as_ghost(struct exec *e)
 {
 	struct session *s = e->session;
 
-	if (!exec_streams_open(e) || s->ended ||
-	    s->ghosts >= EXEC_GHOSTS_MAX) {
+	if (!exec_streams_open(e) || s->ended || s->ghosts >= EXEC_GHOSTS_MAX) {
 		exec_free(e);
 		return;
 	}
@@ -125,8 +124,8 @@ on_quiet(int fd, short what, void *arg)
 	if (e->told)
 		return;
 	e->hold = false;
-	if (is_stopped(e) && arm(e, &e->end_timer, EXEC_LINGER_MS,
-	    on_quiet) == 0)
+	if (is_stopped(e) &&
+	    arm(e, &e->end_timer, EXEC_LINGER_MS, on_quiet) == 0)
 		return;
 	tell_exit(e);
 }
@@ -161,8 +160,10 @@ static void
 on_refusal(void *arg, enum violation_action action, const char *target,
     const char *line)
 {
-	const struct violation v = { .action = action, .target = target,
-		.reason = "stderr", .raw = line };
+	const struct violation v = { .action = action,
+		.target = target,
+		.reason = "stderr",
+		.raw = line };
 	const struct exec *e = arg;
 
 	violations_record(events_source_violations(source_of(e)), &v);
@@ -192,8 +193,8 @@ must_wait(struct exec_stream *stream)
 {
 	const struct exec *e = stream->exec;
 
-	if (e->told || e->client == 0 || events_backlog(source_of(e),
-	    e->client) <= LIMIT_FIXED_OUT_BUFFER)
+	if (e->told || e->client == 0 ||
+	    events_backlog(source_of(e), e->client) <= LIMIT_FIXED_OUT_BUFFER)
 		return false;
 	stream->stopped = true;
 	(void)event_del(stream->readable);
@@ -215,7 +216,7 @@ put_output(struct exec_stream *stream, const uint8_t *data, size_t n)
 		refusals_feed(&e->refusals, data, n, on_refusal, e);
 	exec_restart_silence(e);
 	if (e->exited)
-		exec_try_tell(e);	/* starts the quiet time again */
+		exec_try_tell(e); /* starts the quiet time again */
 }
 
 static void
@@ -232,7 +233,7 @@ on_readable(evutil_socket_t fd, short what, void *arg)
 		n = read(fd, buf, sizeof(buf));
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
-		if (n <= 0) {	/* EIO: nobody has the terminal open */
+		if (n <= 0) { /* EIO: nobody has the terminal open */
 			stream_ended(stream);
 			return;
 		}
@@ -251,8 +252,7 @@ exec_stream_open(struct exec *e, size_t i, int fd, enum rpc_event_type type)
 	(void)evutil_make_socket_nonblocking(fd);
 	stream->readable = event_new(e->session->control->base, fd,
 	    EV_READ | EV_PERSIST, on_readable, stream);
-	if (stream->readable == NULL ||
-	    event_add(stream->readable, NULL) != 0)
+	if (stream->readable == NULL || event_add(stream->readable, NULL) != 0)
 		exec_stream_close(stream);
 }
 
@@ -262,7 +262,7 @@ exec_on_room(void *arg)
 	struct session *s = arg;
 	struct exec *e;
 
-	TAILQ_FOREACH(e, &s->execs, entry)
+	TAILQ_FOREACH (e, &s->execs, entry)
 		for (size_t i = 0; i < EXEC_STREAMS; i++) {
 			if (!e->out[i].stopped)
 				continue;
@@ -276,7 +276,7 @@ exec_client_lost(struct session *s, uint64_t client)
 {
 	struct exec *e;
 
-	TAILQ_FOREACH(e, &s->execs, entry)
+	TAILQ_FOREACH (e, &s->execs, entry)
 		if (e->client == client)
 			e->client = 0;
 	exec_on_room(s);
@@ -314,7 +314,7 @@ on_writable(evutil_socket_t fd, short what, void *arg)
 	n = e->in_len == 0 ? 0 : write(fd, e->in, e->in_len);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		n = 0;
-	if (n < 0) {	/* it reads no more */
+	if (n < 0) { /* it reads no more */
 		exec_input_close(e, true);
 		return;
 	}
@@ -333,7 +333,8 @@ want_writable(struct exec *e)
 	if (e->writable == NULL)
 		e->writable = event_new(e->session->control->base, e->in_fd,
 		    EV_WRITE | EV_PERSIST, on_writable, e);
-	return e->writable != NULL && event_add(e->writable, NULL) == 0 ? 0 :
+	return e->writable != NULL && event_add(e->writable, NULL) == 0 ?
+	    0 :
 	    -ENOMEM;
 }
 
@@ -367,7 +368,7 @@ exec_input_eof(struct exec *e)
 
 	if (e->in_fd < 0 || e->in_eof)
 		return;
-	if (e->tty) {	/* the terminal's own way, it may be read again */
+	if (e->tty) { /* the terminal's own way, it may be read again */
 		(void)exec_input(e, &eof, 1, SIZE_MAX);
 		return;
 	}
@@ -416,8 +417,7 @@ on_timeout(int fd, short what, void *arg)
 		}
 		e->stage = EXEC_TERM_SENT;
 		exec_send_signal(e, SIGTERM);
-		if (arm(e, &e->timeout_timer, EXEC_GRACE_MS,
-		    on_timeout) == 0)
+		if (arm(e, &e->timeout_timer, EXEC_GRACE_MS, on_timeout) == 0)
 			return;
 	}
 	if (e->stage == EXEC_TERM_SENT) {
@@ -431,8 +431,8 @@ on_silence(int fd, short what, void *arg)
 {
 	struct exec *e = arg;
 
-	if (e->exited || e->told || e->stage != EXEC_RUNNING ||
-	    is_stopped(e) || e->session->state == SESSION_SUSPENDED) {
+	if (e->exited || e->told || e->stage != EXEC_RUNNING || is_stopped(e) ||
+	    e->session->state == SESSION_SUSPENDED) {
 		if (!e->exited)
 			exec_restart_silence(e);
 		return;
@@ -451,8 +451,8 @@ exec_restart_silence(struct exec *e)
 void
 exec_start_timers(struct exec *e)
 {
-	if (e->timeout_ms != 0 && arm(e, &e->timeout_timer, e->timeout_ms,
-	    on_timeout) < 0) {
+	if (e->timeout_ms != 0 &&
+	    arm(e, &e->timeout_timer, e->timeout_ms, on_timeout) < 0) {
 		/* Without a time-out it must not run. */
 		e->cause = RUN_CAUSE_TIMEOUT;
 		exec_send_signal(e, SIGKILL);

@@ -60,15 +60,16 @@ refuse(struct launch *l, const struct spec_fault *fault)
 {
 	struct spec_fault shown;
 
-	log_event(EV_LAUNCH_REFUSED, LF_STR(LK_SESSION, l->spec == NULL ? "" :
-	    l->spec->session_id), LF_NUM(LK_CLIENT, l->client),
-	    LF_NUM(LK_PEER_UID, l->owner),
+	log_event(EV_LAUNCH_REFUSED,
+	    LF_STR(LK_SESSION, l->spec == NULL ? "" : l->spec->session_id),
+	    LF_NUM(LK_CLIENT, l->client), LF_NUM(LK_PEER_UID, l->owner),
 	    LF_STR(LK_CAUSE, api_error_name(fault->code)),
 	    LF_STR(LK_REASON, fault->text));
 	shown = *fault;
 	/* explain answers fewer codes (SPEC X11); the text says what it is */
-	if (l->explain && (fault->code == API_UNAVAILABLE ||
-	    fault->code == API_UNCONFINED || fault->code == API_HOST_ERROR))
+	if (l->explain &&
+	    (fault->code == API_UNAVAILABLE || fault->code == API_UNCONFINED ||
+		fault->code == API_HOST_ERROR))
 		shown.code = API_UNSUPPORTED;
 	session_answer_fault(l->call, &shown, NULL);
 	l->call = NULL;
@@ -90,7 +91,7 @@ static const char *
 reason_of(const struct probe_result *result)
 {
 	return result->install_hint[0] != '\0' ? result->install_hint :
-	    result->note;
+						 result->note;
 }
 
 static void
@@ -151,8 +152,8 @@ choose_user(struct launch *l, struct spec_fault *fault)
 
 	if (user == NULL && uid == 0)
 		user = l->control->conf->run_user;
-	if (user != NULL && users_find(&l->control->sessions->users, user,
-	    &uid) < 0)
+	if (user != NULL &&
+	    users_find(&l->control->sessions->users, user, &uid) < 0)
 		return spec_fault_set(fault, API_BAD_PARAMS, "user",
 		    "user: there is no user %s on this host", user);
 	if (uid == 0)
@@ -177,12 +178,13 @@ check_quota(struct launch *l, struct spec_fault *fault)
 	if (session_find_owned(l->control, l->owner, l->spec->session_id) !=
 	    NULL)
 		return 0;
-	TAILQ_FOREACH(other, &all->launches, entry) {
+	TAILQ_FOREACH (other, &all->launches, entry) {
 		mine += other->owner == l->owner;
 		others++;
 	}
-	if (session_count_of(all, &l->owner) + mine > limits[LIMIT_SESSIONS_UID]
-	    || session_count_of(all, NULL) + others > limits[LIMIT_SESSIONS])
+	if (session_count_of(all, &l->owner) + mine >
+		limits[LIMIT_SESSIONS_UID] ||
+	    session_count_of(all, NULL) + others > limits[LIMIT_SESSIONS])
 		return spec_fault_set(fault, API_LIMIT, NULL,
 		    "too many sessions");
 	return 0;
@@ -208,27 +210,27 @@ start_timer(struct launch *l)
 
 	l->timer = evtimer_new(l->control->base, on_time, l);
 	return l->timer != NULL && evtimer_add(l->timer, &tv) == 0 ? 0 :
-	    -ENOMEM;
+								     -ENOMEM;
 }
 
 /* Seals `bytes` and gives the descriptor, or -errno. */
 static int
 seal(const char *name, const struct wire_out *bytes)
 {
-	return bytes->err ? -ENOMEM : memfd_seal(name, bytes->data,
-	    bytes->len);
+	return bytes->err ? -ENOMEM : memfd_seal(name, bytes->data, bytes->len);
 }
 
 static int
 ask(struct launch *l, struct spec_fault *fault)
 {
 	struct msg_lookup_ask msg = { .request = l->request,
-		.client = l->client, .run_uid = l->run_uid };
+		.client = l->client,
+		.run_uid = l->run_uid };
 	struct wire_out question;
 	int fd, r;
 
-	if (plan_ask(l->spec, l->control->conf, &l->pool, &l->asked,
-	    fault) != 0)
+	if (plan_ask(l->spec, l->control->conf, &l->pool, &l->asked, fault) !=
+	    0)
 		return -EINVAL;
 	wire_out_init(&question);
 	plan_ask_encode(&l->asked, &question);
@@ -239,8 +241,8 @@ ask(struct launch *l, struct spec_fault *fault)
 		if (fd >= 0)
 			(void)close(fd);
 	} else {
-		r = peer_send(l->control->supervisor, MSG_lookup_ask, &msg,
-		    &fd, 1);
+		r = peer_send(l->control->supervisor, MSG_lookup_ask, &msg, &fd,
+		    1);
 	}
 	if (r == 0)
 		return 0;
@@ -269,10 +271,10 @@ launch_start(struct control *control, struct call *call, bool explain)
 	l->replace = call_bool(call, "replace", false);
 	l->request = control_number(control);
 	TAILQ_INSERT_TAIL(&control->sessions->launches, l, entry);
-	if (spec_parse(rpc_map(call_params(call), "spec"), &l->spec,
-	    &fault) != 0 || choose_backend(l, &fault) != 0 ||
-	    choose_user(l, &fault) != 0 || check_quota(l, &fault) != 0 ||
-	    ask(l, &fault) != 0)
+	if (spec_parse(rpc_map(call_params(call), "spec"), &l->spec, &fault) !=
+		0 ||
+	    choose_backend(l, &fault) != 0 || choose_user(l, &fault) != 0 ||
+	    check_quota(l, &fault) != 0 || ask(l, &fault) != 0)
 		refuse(l, &fault);
 }
 
@@ -310,8 +312,8 @@ keep(struct session *s, const struct plan_made *made)
 static struct session *
 make_session(struct launch *l)
 {
-	struct session *s = session_new(l->control, l->spec->session_id,
-	    l->owner, false);
+	struct session *s =
+	    session_new(l->control, l->spec->session_id, l->owner, false);
 
 	if (s == NULL || keep(s, l->made) < 0 ||
 	    waiters_add(&s->launching, l->call) < 0) {
@@ -348,7 +350,8 @@ send_launch(struct session *s, const struct plan_made *made, uint64_t run_uid,
     uint64_t client)
 {
 	struct msg_launch_ask msg = { .request = s->request,
-		.client = client, .run_uid = run_uid };
+		.client = client,
+		.run_uid = run_uid };
 	int fds[2];
 
 	msg.plan_digest.len = PLAN_DIGEST;
@@ -362,6 +365,17 @@ send_launch(struct session *s, const struct plan_made *made, uint64_t run_uid,
 		return error;
 	}
 	return peer_send(s->control->supervisor, MSG_launch_ask, &msg, fds, 2);
+}
+
+/* SPEC H10: what a spec adds to the allow list, with its origin. */
+static void
+log_additions(const struct spec *spec, uint64_t request)
+{
+	for (size_t i = 0; i < spec->egress_allow.n; i++)
+		log_event(EV_NOTICE, LF_STR(LK_SESSION, spec->session_id),
+		    LF_NUM(LK_REQUEST, request), LF_STR(LK_NAME, "egressAdded"),
+		    LF_STR(LK_HOST, spec->egress_allow.items[i]),
+		    LF_STR(LK_RULE, "spec"));
 }
 
 static void
@@ -378,6 +392,7 @@ commit(struct launch *l)
 	run_uid = l->run_uid;
 	client = l->client;
 	made = take_ptr(&l->made);
+	log_additions(l->spec, s->request);
 	launch_free(l);
 	session_set_state(s, SESSION_CREATED);
 	log_event(EV_LAUNCH_STARTED, LF_STR(LK_SESSION, s->id),
@@ -426,8 +441,8 @@ join(struct launch *l, struct session *s)
 static void
 decide(struct launch *l)
 {
-	struct session *s = session_find_owned(l->control, l->owner,
-	    l->spec->session_id);
+	struct session *s =
+	    session_find_owned(l->control, l->owner, l->spec->session_id);
 	struct spec_fault fault;
 
 	if (s != NULL && s->state == SESSION_ERROR) {
@@ -438,8 +453,8 @@ decide(struct launch *l)
 		commit(l);
 		return;
 	}
-	if (!s->ending && !s->ended && memcmp(s->digest, l->made->digest,
-	    PLAN_DIGEST) == 0) {
+	if (!s->ending && !s->ended &&
+	    memcmp(s->digest, l->made->digest, PLAN_DIGEST) == 0) {
 		join(l, s);
 		return;
 	}
@@ -487,8 +502,7 @@ make_plan(struct launch *l, const struct msg_lookup_answer *m, int fd,
 		.host = &l->control->sessions->host,
 		.asked = &l->asked,
 		.results = results,
-		.user = { m->user, m->home, m->shell, m->run_uid,
-		    m->run_gid },
+		.user = { m->user, m->home, m->shell, m->run_uid, m->run_gid },
 		.memory_default = l->control->sessions->memory_default,
 		.now_ms = control_time_ms(),
 	};
@@ -519,15 +533,14 @@ sessions_on_lookup_answer(void *ctx, struct peer *peer,
 	struct launch *l;
 
 	(void)peer;
-	TAILQ_FOREACH(l, &control->sessions->launches, entry)
+	TAILQ_FOREACH (l, &control->sessions->launches, entry)
 		if (l->request == m->request)
 			break;
 	if (l == NULL || l->made != NULL)
-		return 0;	/* timed out meanwhile */
+		return 0; /* timed out meanwhile */
 	if (m->error != 0) {
-		(void)spec_fault_set(&fault, lookup_error(m->error), NULL,
-		    "%s", m->reason[0] != '\0' ? m->reason :
-		    "the look-up failed");
+		(void)spec_fault_set(&fault, lookup_error(m->error), NULL, "%s",
+		    m->reason[0] != '\0' ? m->reason : "the look-up failed");
 		refuse(l, &fault);
 		return 0;
 	}
@@ -548,7 +561,7 @@ session_of_request(struct control *control, uint64_t request)
 {
 	struct session *s;
 
-	TAILQ_FOREACH(s, &control->sessions->list, entry)
+	TAILQ_FOREACH (s, &control->sessions->list, entry)
 		if (s->request == request)
 			return s;
 	return NULL;
@@ -563,8 +576,7 @@ fail_launch(struct session *s, const struct msg_launch_answer *m)
 	if (strcmp(api_error_name(code), "unknown") == 0)
 		code = API_INTERNAL;
 	(void)spec_fault_set(&fault, code, NULL, "%s%s%s", m->step,
-	    m->step[0] != '\0' && m->reason[0] != '\0' ? ": " : "",
-	    m->reason);
+	    m->step[0] != '\0' && m->reason[0] != '\0' ? ": " : "", m->reason);
 	fault.error = (int)m->error;
 	session_fail(s, &fault, m->step);
 }
@@ -599,7 +611,7 @@ sessions_on_launch_answer(void *ctx, struct peer *peer,
 	log_event(EV_LAUNCH_READY, LF_STR(LK_SESSION, s->id),
 	    LF_NUM(LK_SANDBOX, s->sandbox), LF_NUM(LK_REQUEST, s->request));
 	session_ready(s);
-	if (s->ending) {	/* destroyed while it was starting */
+	if (s->ending) { /* destroyed while it was starting */
 		cause = s->cause;
 		s->ending = false;
 		session_end(s, cause, 0);

@@ -44,8 +44,7 @@ fill(struct session *s, const struct msg_restore_run *m)
 	s->pid = m->pid;
 	s->landlock_abi = m->landlock_abi;
 	s->limits_unset = m->limits_unset;
-	session_set_state(s, m->frozen != 0 ? SESSION_SUSPENDED :
-	    SESSION_WARM);
+	session_set_state(s, m->frozen != 0 ? SESSION_SUSPENDED : SESSION_WARM);
 }
 
 static int
@@ -61,11 +60,11 @@ restore(struct control *control, const struct msg_restore_run *m, int *fds)
 		return r;
 	facts = kept_facts(&kept, opened);
 	if (session_find_owned(control, (uid_t)m->owner_uid,
-	    facts->session_id) != NULL)
+		facts->session_id) != NULL)
 		r = -EEXIST;
 	else
-		s = session_new(control, facts->session_id,
-		    (uid_t)m->owner_uid, true);
+		s = session_new(control, facts->session_id, (uid_t)m->owner_uid,
+		    true);
 	if (s == NULL) {
 		kept_done(&kept, opened);
 		return r < 0 ? r : -ENOMEM;
@@ -76,8 +75,8 @@ restore(struct control *control, const struct msg_restore_run *m, int *fds)
 }
 
 int
-sessions_on_restore_run(void *ctx, struct peer *peer,
-    const union msg_any *msg, int *fds, size_t nfds)
+sessions_on_restore_run(void *ctx, struct peer *peer, const union msg_any *msg,
+    int *fds, size_t nfds)
 {
 	const struct msg_restore_run *m = &msg->restore_run;
 	int r = restore(ctx, m, fds);
@@ -93,8 +92,8 @@ sessions_on_restore_run(void *ctx, struct peer *peer,
 }
 
 int
-sessions_on_restore_exec(void *ctx, struct peer *peer,
-    const union msg_any *msg, int *fds, size_t nfds)
+sessions_on_restore_exec(void *ctx, struct peer *peer, const union msg_any *msg,
+    int *fds, size_t nfds)
 {
 	const struct msg_restore_exec *m = &msg->restore_exec;
 	struct session *s = session_of_sandbox(ctx, m->sandbox);
@@ -102,7 +101,7 @@ sessions_on_restore_exec(void *ctx, struct peer *peer,
 
 	(void)peer;
 	e = s == NULL || exec_find(s, m->exec) != NULL ? NULL :
-	    exec_new(s, m->exec);
+							 exec_new(s, m->exec);
 	if (e == NULL) {
 		close_all(fds, nfds);
 		return 0;
@@ -120,8 +119,8 @@ sessions_on_restore_exec(void *ctx, struct peer *peer,
 }
 
 int
-sessions_on_restore_done(void *ctx, struct peer *peer,
-    const union msg_any *msg, int *fds, size_t nfds)
+sessions_on_restore_done(void *ctx, struct peer *peer, const union msg_any *msg,
+    int *fds, size_t nfds)
 {
 	struct control *control = ctx;
 	struct session *s;
@@ -131,7 +130,7 @@ sessions_on_restore_done(void *ctx, struct peer *peer,
 	(void)fds;
 	(void)nfds;
 	/* The idle time of those without a command begins anew. */
-	TAILQ_FOREACH(s, &control->sessions->list, entry)
+	TAILQ_FOREACH (s, &control->sessions->list, entry)
 		session_settle(s);
 	return 0;
 }

@@ -2,7 +2,10 @@
  * The handlers of sandbox.* that are about a session as a whole.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include <event2/event.h>
 
 #include "protocol/peer.h"
 #include "supervisor/control/client.h"
@@ -78,11 +81,12 @@ freeze(struct control *control, struct call *call, bool frozen)
 		return;
 	}
 	if (s->ending || s->ended || s->freezing.n > 0 ||
-	    !session_move_permitted(s->state, frozen ? SESSION_SUSPENDED :
-	    SESSION_WARM) || (!frozen && s->state != SESSION_SUSPENDED)) {
+	    !session_move_permitted(s->state,
+		frozen ? SESSION_SUSPENDED : SESSION_WARM) ||
+	    (!frozen && s->state != SESSION_SUSPENDED)) {
 		call_fail(call, API_BAD_STATE, NULL, "the session is %s",
 		    s->freezing.n > 0 ? "about to change" :
-		    session_state_name(s->state));
+					session_state_name(s->state));
 		return;
 	}
 	if (waiters_add(&s->freezing, call) < 0) {
@@ -141,8 +145,8 @@ sessions_on_freeze_answer(void *ctx, struct peer *peer,
 		apply_freeze(s, m->frozen != 0);
 	while ((call = waiters_take(&s->freezing)) != NULL) {
 		if (m->error != 0) {
-			call_fail_detail(call, API_HOST_ERROR, &detail,
-			    "%s", strerror((int)m->error));
+			call_fail_detail(call, API_HOST_ERROR, &detail, "%s",
+			    strerror((int)m->error));
 			continue;
 		}
 		out = call_begin(call);
@@ -188,23 +192,75 @@ method_sandbox_destroy(struct control *control, struct call *call)
 	session_end(s, RUN_CAUSE_MANUAL, who->client);
 }
 
-/* Asks for figures that later calls show; nothing waits for them. */
-static void
-ask_figures(struct session *s)
+/* Asks for the figures of a session; false when it has none to tell. */
+static bool
+ask_figures(struct session *s, uint64_t request)
 {
-	if (s->sandbox != 0 && !s->ending && !s->ended)
-		(void)PEER_SEND(s->control->supervisor, stat_ask,
-		    .request = control_number(s->control),
-		    .sandbox = s->sandbox);
+	return s->sandbox != 0 && !s->ending && !s->ended &&
+	    PEER_SEND(s->control->supervisor, stat_ask, .request = request,
+		.sandbox = s->sandbox) == 0;
+}
+
+static bool
+is_listed(const struct listing *l, const struct session *s)
+{
+	const char *workspace = call_str(l->call, "workspaceId");
+	const char *state = call_str(l->call, "state");
+
+	return caller_may_see(call_caller(l->call), s->owner) &&
+	    (workspace == NULL ||
+		strcmp(workspace, session_facts_of(s)->workspace_id) == 0) &&
+	    (state == NULL || strcmp(state, session_state_name(s->state)) == 0);
 }
 
 void
+listing_free(struct listing *l)
+{
+	TAILQ_REMOVE(&l->control->sessions->listings, l, entry);
+	if (l->call != NULL)
+		call_fail(l->call, API_RESTARTING, NULL,
+		    "the service is stopping");
+	if (l->timer != NULL)
+		event_free(l->timer);
+	free(l);
+}
+
+static void
+answer_list(struct listing *l)
+{
+	struct rpc_out *out = call_begin(l->call);
+	struct session *s;
+
+	rpc_add_array(out, "handles");
+	TAILQ_FOREACH (s, &l->control->sessions->list, entry) {
+		if (!is_listed(l, s))
+			continue;
+		rpc_open_map(out);
+		session_put_handle(s, out, false);
+		rpc_close(out);
+	}
+	rpc_close(out);
+	call_end(l->call);
+	l->call = NULL;
+	listing_free(l);
+}
+
+static void
+on_listing_time(int fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	answer_list(arg);
+}
+
+/* The figures are asked for and waited for, but not for long: what is not
+ * told by then is shown as it was told last. */
+void
 method_sandbox_list(struct control *control, struct call *call)
 {
-	const char *workspace = call_str(call, "workspaceId");
+	const struct timeval tv = { .tv_usec = LISTING_MS * 1000 };
 	const char *state = call_str(call, "state");
-	const struct caller *who = call_caller(call);
-	struct rpc_out *out;
+	struct listing *l;
 	struct session *s;
 
 	if (state != NULL && session_state_find(state) < 0) {
@@ -212,22 +268,47 @@ method_sandbox_list(struct control *control, struct call *call)
 		    "state: there is no such state");
 		return;
 	}
-	out = call_begin(call);
-	rpc_add_array(out, "handles");
-	TAILQ_FOREACH(s, &control->sessions->list, entry) {
-		if (!caller_may_see(who, s->owner) || (workspace != NULL &&
-		    strcmp(workspace, session_facts_of(s)->workspace_id) !=
-		    0) ||
-		    (state != NULL && strcmp(state,
-		    session_state_name(s->state)) != 0))
-			continue;
-		rpc_open_map(out);
-		session_put_handle(s, out, false);
-		rpc_close(out);
-		ask_figures(s);
+	l = calloc(1, sizeof(*l));
+	if (l == NULL) {
+		call_fail_internal(call, -ENOMEM, "list");
+		return;
 	}
-	rpc_close(out);
-	call_end(call);
+	l->control = control;
+	l->call = call;
+	l->request = control_number(control);
+	l->timer = evtimer_new(control->base, on_listing_time, l);
+	TAILQ_INSERT_TAIL(&control->sessions->listings, l, entry);
+	if (l->timer != NULL && evtimer_add(l->timer, &tv) == 0)
+		TAILQ_FOREACH (s, &control->sessions->list, entry)
+			if (is_listed(l, s) && ask_figures(s, l->request))
+				l->pending++;
+	if (l->pending == 0)
+		answer_list(l);
+}
+
+int
+sessions_on_stat_answer(void *ctx, struct peer *peer, const union msg_any *msg,
+    int *fds, size_t nfds)
+{
+	const struct msg_stat_answer *m = &msg->stat_answer;
+	struct session *s = session_of_sandbox(ctx, m->sandbox);
+	const struct control *control = ctx;
+	struct listing *l;
+
+	(void)peer;
+	(void)fds;
+	(void)nfds;
+	if (s != NULL && m->error == 0) {
+		s->memory_bytes = m->memory_bytes;
+		s->pids = m->pids;
+	}
+	TAILQ_FOREACH (l, &control->sessions->listings, entry)
+		if (l->request == m->request && l->pending > 0) {
+			if (--l->pending == 0)
+				answer_list(l);
+			break;
+		}
+	return 0;
 }
 
 void
@@ -256,8 +337,8 @@ method_sandbox_get(struct control *control, struct call *call)
 	exec_put_all(s, out);
 	rpc_close(out);
 	rpc_add_str(out, "digest", digest);
-	rpc_add_bool(out, "alive", s->sandbox != 0 && !s->ended &&
-	    s->state != SESSION_ERROR);
+	rpc_add_bool(out, "alive",
+	    s->sandbox != 0 && !s->ended && s->state != SESSION_ERROR);
 	call_end(call);
-	ask_figures(s);
+	(void)ask_figures(s, control_number(control)); /* for the next one */
 }

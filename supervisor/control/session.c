@@ -22,7 +22,7 @@
 #include "supervisor/control/events.h"
 #include "supervisor/control/violations.h"
 
-#define MEMORY_LEAST (UINT64_C(512) << 20)	/* SPEC AB */
+#define MEMORY_LEAST (UINT64_C(512) << 20) /* SPEC AB */
 
 int
 waiters_add(struct waiters *w, struct call *call)
@@ -81,8 +81,9 @@ sessions_new(struct control *control, struct sessions **ret)
 	all->control = control;
 	TAILQ_INIT(&all->list);
 	TAILQ_INIT(&all->launches);
-	all->memory_default = pages > 0 && page > 0 ?
-	    (uint64_t)pages * (uint64_t)page / 2 : 0;
+	TAILQ_INIT(&all->listings);
+	all->memory_default =
+	    pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page / 2 : 0;
 	if (all->memory_default < MEMORY_LEAST)
 		all->memory_default = MEMORY_LEAST;
 	etc_host_read(&all->host);
@@ -94,6 +95,7 @@ sessions_new(struct control *control, struct sessions **ret)
 void
 sessions_free(struct sessions *all)
 {
+	struct listing *listing;
 	struct launch *launch;
 	struct session *s;
 
@@ -101,6 +103,8 @@ sessions_free(struct sessions *all)
 		return;
 	while ((launch = TAILQ_FIRST(&all->launches)) != NULL)
 		launch_free(launch);
+	while ((listing = TAILQ_FIRST(&all->listings)) != NULL)
+		listing_free(listing);
 	while ((s = TAILQ_FIRST(&all->list)) != NULL)
 		session_remove(s);
 	etc_host_done(&all->host);
@@ -114,21 +118,20 @@ session_find_owned(struct control *control, uid_t owner, const char *id)
 {
 	struct session *s;
 
-	TAILQ_FOREACH(s, &control->sessions->list, entry)
+	TAILQ_FOREACH (s, &control->sessions->list, entry)
 		if (s->owner == owner && strcmp(s->id, id) == 0)
 			return s;
 	return NULL;
 }
 
 struct session *
-session_find(struct control *control, const struct caller *who,
-    const char *id)
+session_find(struct control *control, const struct caller *who, const char *id)
 {
 	struct session *s = session_find_owned(control, who->uid, id);
 
 	if (s != NULL)
 		return s;
-	TAILQ_FOREACH(s, &control->sessions->list, entry)
+	TAILQ_FOREACH (s, &control->sessions->list, entry)
 		if (strcmp(s->id, id) == 0 && caller_may_see(who, s->owner))
 			return s;
 	return NULL;
@@ -139,7 +142,7 @@ session_of_sandbox(struct control *control, uint64_t sandbox)
 {
 	struct session *s;
 
-	TAILQ_FOREACH(s, &control->sessions->list, entry)
+	TAILQ_FOREACH (s, &control->sessions->list, entry)
 		if (s->sandbox == sandbox)
 			return s;
 	return NULL;
@@ -157,7 +160,7 @@ session_count_of(const struct sessions *all, const uid_t *owner)
 	const struct session *s;
 	size_t n = 0;
 
-	TAILQ_FOREACH(s, &all->list, entry)
+	TAILQ_FOREACH (s, &all->list, entry)
 		n += is_live(s) && (owner == NULL || s->owner == *owner);
 	return n;
 }
@@ -168,7 +171,7 @@ sessions_count(struct control *control, const struct caller *who)
 	struct session *s;
 	size_t n = 0;
 
-	TAILQ_FOREACH(s, &control->sessions->list, entry)
+	TAILQ_FOREACH (s, &control->sessions->list, entry)
 		n += is_live(s) && caller_may_see(who, s->owner);
 	return n;
 }
@@ -191,8 +194,7 @@ sessions_source_of_sandbox(struct control *control, uint64_t sandbox)
 }
 
 struct session *
-session_new(struct control *control, const char *id, uid_t owner,
-    bool restored)
+session_new(struct control *control, const char *id, uid_t owner, bool restored)
 {
 	struct session *s = calloc(1, sizeof(*s));
 
@@ -395,16 +397,16 @@ on_error_kept(int fd, short what, void *arg)
 void
 session_settle(struct session *s)
 {
-	enum session_state want = s->running > 0 ? SESSION_ACTIVE :
-	    SESSION_WARM;
+	enum session_state want =
+	    s->running > 0 ? SESSION_ACTIVE : SESSION_WARM;
 
-	if (s->ended || (s->state != SESSION_WARM &&
-	    s->state != SESSION_ACTIVE))
+	if (s->ended ||
+	    (s->state != SESSION_WARM && s->state != SESSION_ACTIVE))
 		return;
 	if (s->state != want)
 		session_set_state(s, want);
-	(void)session_timer(s, &s->idle_timer, s->running > 0 ? 0 :
-	    session_facts_of(s)->idle_ms, on_idle);
+	(void)session_timer(s, &s->idle_timer,
+	    s->running > 0 ? 0 : session_facts_of(s)->idle_ms, on_idle);
 }
 
 void
@@ -433,14 +435,13 @@ session_fail(struct session *s, const struct spec_fault *fault,
 	(void)snprintf(s->fault_step, sizeof(s->fault_step), "%s", step);
 	log_event(EV_LAUNCH_FAILED, LF_STR(LK_SESSION, s->id),
 	    LF_NUM(LK_REQUEST, s->request), LF_STR(LK_STEP, s->fault_step),
-	    LF_STR(LK_REASON, s->fault.text),
-	    LF_NUM(LK_ERRNO, s->fault.error));
+	    LF_STR(LK_REASON, s->fault.text), LF_NUM(LK_ERRNO, s->fault.error));
 	session_set_state(s, SESSION_ERROR);
 	while ((call = waiters_take(&s->launching)) != NULL)
 		session_answer_fault(call, fault, step);
 	if (session_timer(s, &s->end_timer, SESSION_ERROR_KEPT_MS,
-	    on_error_kept) < 0 || s->destroying.n > 0 ||
-	    !TAILQ_EMPTY(&s->replacing))
+		on_error_kept) < 0 ||
+	    s->destroying.n > 0 || !TAILQ_EMPTY(&s->replacing))
 		session_remove(s);
 }
 
@@ -453,7 +454,8 @@ void
 session_ready(struct session *s)
 {
 	static const struct limit_notice limits[] = {
-		{ PLAN_LIMIT_MEMORY, "memory" }, { PLAN_LIMIT_PIDS, "pids" },
+		{ PLAN_LIMIT_MEMORY, "memory" },
+		{ PLAN_LIMIT_PIDS, "pids" },
 		{ PLAN_LIMIT_CPUS, "cpus" },
 	};
 	struct rpc_out *out;
@@ -506,8 +508,8 @@ session_tell_killed(struct session *s, const char *exec_id,
 	}
 	events_end(s->source);
 	log_event(EV_RUN_KILLED, LF_STR(LK_SESSION, s->id),
-	    LF_NUM(LK_SANDBOX, s->sandbox), LF_STR(LK_CAUSE,
-	    run_cause_name(cause)), LF_NUM(LK_LIMIT, limit),
+	    LF_NUM(LK_SANDBOX, s->sandbox),
+	    LF_STR(LK_CAUSE, run_cause_name(cause)), LF_NUM(LK_LIMIT, limit),
 	    LF_NUM(LK_PEAK, peak));
 }
 
@@ -521,7 +523,7 @@ session_end(struct session *s, enum run_cause cause, uint64_t client)
 	(void)session_timer(s, &s->gone_timer, 0, NULL);
 	(void)session_timer(s, &s->idle_timer, 0, NULL);
 	(void)session_timer(s, &s->wall_timer, 0, NULL);
-	if (s->sandbox == 0)	/* still starting: launch_answer ends it */
+	if (s->sandbox == 0) /* still starting: launch_answer ends it */
 		return;
 	session_tell_killed(s, NULL, cause, 0, 0);
 	(void)PEER_SEND(s->control->supervisor, destroy_ask,
@@ -598,29 +600,11 @@ sessions_on_run_notice(void *ctx, struct peer *peer, const union msg_any *msg,
 	(void)peer;
 	(void)fds;
 	(void)nfds;
-	if (s == NULL || (m->code == RUN_NOTICE_PID_LIMIT &&
-	    s->pid_limit_told))
+	if (s == NULL || (m->code == RUN_NOTICE_PID_LIMIT && s->pid_limit_told))
 		return 0;
-	s->pid_limit_told = s->pid_limit_told ||
-	    m->code == RUN_NOTICE_PID_LIMIT;
+	s->pid_limit_told =
+	    s->pid_limit_told || m->code == RUN_NOTICE_PID_LIMIT;
 	session_notice(s, run_notice_name((unsigned)m->code), m->detail);
-	return 0;
-}
-
-int
-sessions_on_stat_answer(void *ctx, struct peer *peer,
-    const union msg_any *msg, int *fds, size_t nfds)
-{
-	const struct msg_stat_answer *m = &msg->stat_answer;
-	struct session *s = session_of_sandbox(ctx, m->sandbox);
-
-	(void)peer;
-	(void)fds;
-	(void)nfds;
-	if (s != NULL && m->error == 0) {
-		s->memory_bytes = m->memory_bytes;
-		s->pids = m->pids;
-	}
 	return 0;
 }
 
@@ -642,8 +626,8 @@ session_client_lost(struct session *s)
 	facts = session_facts_of(s);
 	if (facts->detach)
 		return;
-	if (facts->gone_ms == 0 || session_timer(s, &s->gone_timer,
-	    facts->gone_ms, on_gone) < 0)
+	if (facts->gone_ms == 0 ||
+	    session_timer(s, &s->gone_timer, facts->gone_ms, on_gone) < 0)
 		session_end(s, RUN_CAUSE_CLIENT_GONE, 0);
 }
 
@@ -660,7 +644,7 @@ sessions_client_gone(struct control *control, uint64_t client)
 {
 	struct session *s;
 
-	TAILQ_FOREACH(s, &control->sessions->list, entry) {
+	TAILQ_FOREACH (s, &control->sessions->list, entry) {
 		exec_client_lost(s, client);
 		if (s->client == client && s->client_here)
 			session_client_lost(s);
@@ -674,7 +658,7 @@ sessions_open(struct control *control)
 
 	control->sessions->open = true;
 	/* Restored ones have lost their connection with our predecessor. */
-	TAILQ_FOREACH(s, &control->sessions->list, entry)
+	TAILQ_FOREACH (s, &control->sessions->list, entry)
 		if (!s->client_here)
 			session_client_lost(s);
 }
@@ -736,14 +720,14 @@ session_put_details(const struct session *s, struct rpc_out *out, bool full)
 	rpc_add_u64(out, "execs", exec_alive(s));
 	rpc_add_u64(out, "memoryBytes", s->memory_bytes);
 	rpc_add_u64(out, "pids", s->pids);
-	rpc_add_u64(out, "denied", violations_total(
-	    events_source_violations(s->source)));
-	rpc_add_map(out, "confinement");
-	explain_put_confinement(facts, plan, s->landlock_abi,
-	    s->limits_unset, out);
-	rpc_close(out);
-	if (!full)
+	rpc_add_u64(out, "denied",
+	    violations_total(events_source_violations(s->source)));
+	if (!full) /* in a list, hundreds must fit into a message */
 		return;
+	rpc_add_map(out, "confinement");
+	explain_put_confinement(facts, plan, s->landlock_abi, s->limits_unset,
+	    out);
+	rpc_close(out);
 	put_stripped(facts, plan, out);
 	rpc_add_array(out, "mounts");
 	for (size_t i = 0; i < plan->nmounts; i++) {
@@ -785,16 +769,15 @@ put_row(const struct session *s, struct rpc_out *out)
 	rpc_add_u64(out, "uid", s->owner);
 	rpc_add_str(out, "backend", "native");
 	rpc_add_str(out, "state", session_state_name(s->state));
-	rpc_add_str(out, "mode", spec_mode_name((enum spec_mode)
-	    facts->mode));
+	rpc_add_str(out, "mode", spec_mode_name((enum spec_mode)facts->mode));
 	rpc_add_str(out, "user", facts->user);
 	rpc_add_str(out, "workspaceId", facts->workspace_id);
 	rpc_add_u64(out, "createdMs", facts->created_ms);
 	rpc_add_u64(out, "execs", exec_alive(s));
 	rpc_add_u64(out, "memoryBytes", s->memory_bytes);
 	rpc_add_u64(out, "pids", s->pids);
-	rpc_add_u64(out, "denied", violations_total(
-	    events_source_violations(s->source)));
+	rpc_add_u64(out, "denied",
+	    violations_total(events_source_violations(s->source)));
 	rpc_close(out);
 }
 
@@ -805,13 +788,13 @@ sessions_put_rows(struct control *control, const struct caller *who,
 	struct session *s;
 	size_t n = 0;
 
-	TAILQ_FOREACH(s, &control->sessions->list, entry) {
+	TAILQ_FOREACH (s, &control->sessions->list, entry) {
 		if (n >= filter->limit)
 			break;
 		if (!caller_may_see(who, s->owner) ||
 		    (filter->has_uid && filter->uid != s->owner) ||
 		    (filter->session_id != NULL &&
-		    strcmp(filter->session_id, s->id) != 0))
+			strcmp(filter->session_id, s->id) != 0))
 			continue;
 		put_row(s, out);
 		n++;

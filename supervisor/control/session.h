@@ -48,10 +48,10 @@ enum session_state {
 };
 
 #define SESSION_DESTROY_GRACE_MS 3000
-#define SESSION_DRAIN_MS 2000	/* for output that a client does not take */
+#define SESSION_DRAIN_MS 2000 /* for output that a client does not take */
 #define SESSION_LAUNCH_MS 10000
-#define SESSION_ERROR_KEPT_MS 60000	/* a failed one, until it is forgotten */
-#define SESSION_TOMBS 256	/* destroyed ones that destroy still knows */
+#define SESSION_ERROR_KEPT_MS 60000 /* a failed one, until it is forgotten */
+#define SESSION_TOMBS 256 /* destroyed ones that destroy still knows */
 
 const char *session_state_name(enum session_state state);
 /* -1 for an unknown one. */
@@ -75,19 +75,19 @@ struct call *waiters_take(struct waiters *w);
  * made and an older session of the label has to end first.
  */
 struct launch {
-	TAILQ_ENTRY(launch) entry;	/* of sessions->launches */
-	TAILQ_ENTRY(launch) wait_entry;	/* of waits_for->replacing */
+	TAILQ_ENTRY(launch) entry; /* of sessions->launches */
+	TAILQ_ENTRY(launch) wait_entry; /* of waits_for->replacing */
 	struct control *control;
 	struct session *waits_for;
 	struct call *call;
 	uint64_t client;
 	uid_t owner;
-	bool explain;		/* answer the plan, start nothing */
+	bool explain; /* answer the plan, start nothing */
 	bool replace;
 	uint64_t request;
 	uint64_t run_uid;
 	struct spec *spec;
-	struct pool pool;	/* of `asked` */
+	struct pool pool; /* of `asked` */
 	struct plan_asked asked;
 	struct plan_made *made;
 	struct event *timer;
@@ -95,6 +95,18 @@ struct launch {
 
 TAILQ_HEAD(exec_list, exec);
 TAILQ_HEAD(launch_list, launch);
+
+/* A sandbox.list that waits for the figures of sessions. */
+struct listing {
+	TAILQ_ENTRY(listing) entry;
+	struct control *control;
+	struct call *call;
+	uint64_t request; /* of all its stat_ask */
+	size_t pending;
+	struct event *timer;
+};
+TAILQ_HEAD(listing_list, listing);
+#define LISTING_MS 100
 TAILQ_HEAD(session_list, session);
 
 struct session {
@@ -102,41 +114,41 @@ struct session {
 	struct control *control;
 	char id[129];
 	uid_t owner;
-	uint64_t client;	/* the connection it ends with; 0: none */
-	bool client_here;	/* that connection stands */
-	uint64_t sandbox;	/* the supervisor's number, 0 before */
-	uint64_t request;	/* of the launch */
+	uint64_t client; /* the connection it ends with; 0: none */
+	bool client_here; /* that connection stands */
+	uint64_t sandbox; /* the supervisor's number, 0 before */
+	uint64_t request; /* of the launch */
 	enum session_state state;
 	struct events_source *source;
 
-	struct kept kept;	/* the plan and the egress lists */
+	struct kept kept; /* the plan and the egress lists */
 	uint8_t digest[PLAN_DIGEST];
 
 	uint64_t pid;
 	uint64_t landlock_abi;
 	uint64_t limits_unset;
-	uint64_t memory_bytes;	/* as last told */
+	uint64_t memory_bytes; /* as last told */
 	uint64_t pids;
-	struct spec_fault fault;	/* state error */
+	struct spec_fault fault; /* state error */
 	char fault_step[65];
 
 	struct exec_list execs;
-	size_t running;		/* started or starting, no exit sent */
-	size_t ghosts;		/* ended, something still holds their pipes */
+	size_t running; /* started or starting, no exit sent */
+	size_t ghosts; /* ended, something still holds their pipes */
 	bool pid_limit_told;
 
-	struct waiters launching;	/* equal launches, state created */
+	struct waiters launching; /* equal launches, state created */
 	struct waiters destroying;
-	struct waiters freezing;	/* one call at most */
-	struct launch_list replacing;	/* launches that wait for the end */
+	struct waiters freezing; /* one call at most */
+	struct launch_list replacing; /* launches that wait for the end */
 
 	struct event *launch_timer;
 	struct event *wall_timer;
 	struct event *idle_timer;
 	struct event *gone_timer;
-	struct event *end_timer;	/* drain, or an error's time */
-	bool ending;		/* destroy was asked for */
-	bool ended;		/* run_ended came; output may still drain */
+	struct event *end_timer; /* drain, or an error's time */
+	bool ending; /* destroy was asked for */
+	bool ended; /* run_ended came; output may still drain */
 	bool killed_told;
 	enum run_cause cause;
 };
@@ -150,10 +162,11 @@ struct sessions {
 	struct control *control;
 	struct session_list list;
 	size_t n;
-	struct launch_list launches;	/* before they are sessions */
+	struct launch_list launches; /* before they are sessions */
+	struct listing_list listings;
 	struct etc_host host;
 	struct users users;
-	struct opened *opened;	/* a kept plan, taken apart */
+	struct opened *opened; /* a kept plan, taken apart */
 	uint64_t memory_default;
 	struct tomb tombs[SESSION_TOMBS];
 	size_t next_tomb;
@@ -164,17 +177,17 @@ struct sessions {
 
 /* The session of a label that `who` may see: its own before another's. NULL:
  * none, or not for this caller (SPEC X7, K25). */
-struct session *session_find(struct control *, const struct caller *who,
-    const char *id);
-struct session *session_find_owned(struct control *, uid_t owner,
-    const char *id);
+struct session *
+session_find(struct control *, const struct caller *who, const char *id);
+struct session *
+session_find_owned(struct control *, uid_t owner, const char *id);
 struct session *session_of_sandbox(struct control *, uint64_t sandbox);
 bool session_was_destroyed(struct control *, uid_t owner, const char *id);
 
 /* A new one in state created, with events `starting` and `state`. NULL: no
  * memory. */
-struct session *session_new(struct control *, const char *id, uid_t owner,
-    bool restored);
+struct session *
+session_new(struct control *, const char *id, uid_t owner, bool restored);
 /* As kept.h says: valid until another session's is asked for. */
 const struct plan *session_plan_of(const struct session *);
 const struct session_facts *session_facts_of(const struct session *);
@@ -192,8 +205,8 @@ void session_set_state(struct session *, enum session_state);
 /* warm or active, by the commands that run; restarts the idle time. */
 void session_settle(struct session *);
 /* A launch that failed: state error (SPEC K22). */
-void session_fail(struct session *, const struct spec_fault *,
-    const char *step);
+void
+session_fail(struct session *, const struct spec_fault *, const char *step);
 /* The sandbox is ready: timers, notices, `ready`. */
 void session_ready(struct session *);
 void session_notice(struct session *, const char *code, const char *detail);
@@ -214,15 +227,15 @@ int session_timer(struct session *, struct event **timer, uint64_t ms,
 
 /* ------------------------------------------------ showing */
 
-/* The fields of a handle into an open map. `full`: with mounts and masks. */
+/* The fields of a handle into an open map. `full`: with confinement, names that
+ * were stripped, and mounts. */
 void session_put_handle(const struct session *, struct rpc_out *, bool full);
 void session_put_details(const struct session *, struct rpc_out *, bool full);
 /* explain.c: the plan as data into an open map. */
 void explain_put_plan(const struct plan *, const struct session_facts *,
     const struct egress_lists *, struct rpc_out *);
-void explain_put_confinement(const struct session_facts *,
-    const struct plan *, uint64_t landlock_abi, uint64_t limits_unset,
-    struct rpc_out *);
+void explain_put_confinement(const struct session_facts *, const struct plan *,
+    uint64_t landlock_abi, uint64_t limits_unset, struct rpc_out *);
 void session_hex(const uint8_t *bytes, size_t n, char *ret);
 
 /* ------------------------------------------------ launches (launch.c) */
@@ -236,6 +249,9 @@ void launch_free(struct launch *);
 /* Answers a call from a fault. */
 void session_answer_fault(struct call *call, const struct spec_fault *fault,
     const char *step);
+
+/* sandbox.c; answers with `restarting`. */
+void listing_free(struct listing *);
 
 /* ------------------------------------------------ commands (exec.c) */
 

@@ -534,6 +534,29 @@ def test_sessions_are_limited(make):
     host.launch(host.box.client(uid=1001), host.spec("c"))
 
 
+def test_a_list_waits_for_figures_but_not_for_long(host, client):
+    run = host.launch(client, host.spec())
+    start = time.monotonic()
+    (handle,) = client.call("sandbox.list")["handles"]
+    assert 0.05 < time.monotonic() - start < 1.0
+    assert handle["details"]["memoryBytes"] == 0
+    host.channel.backlog.clear()
+    ident = client.send("sandbox.list")
+    ask = host.channel.expect("stat_ask")
+    host.channel.send("stat_answer", request=ask.request, sandbox=run.sandbox,
+                      memory_bytes=4096, pids=3)
+    (handle,) = client.answer(ident)["handles"]
+    assert handle["details"]["memoryBytes"] == 4096
+    assert handle["details"]["pids"] == 3
+
+
+def test_added_hosts_are_in_the_log(host, client):
+    host.launch(client, host.spec(egressAllowlist=["added.example.com"]))
+    (line,) = [x for x in host.box.log().splitlines() if "egressAdded" in x]
+    assert "STOCKADE_HOST=added.example.com" in line
+    assert "STOCKADE_RULE=spec" in line
+
+
 # ------------------------------------------------------------ commands
 
 def collect(client, ident):
