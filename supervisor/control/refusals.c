@@ -5,6 +5,7 @@
  */
 #include "supervisor/control/refusals.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "common/size.h"
@@ -34,19 +35,49 @@ static const struct {
 };
 
 /* Who says only the name of what it could not start. */
-static const char *const starters[] = { "sh: ", "bash: ", "dash: ", "zsh: ",
-	"env: ", "stockade: " };
+static const char *const starters[] = { "sh", "bash", "dash", "zsh", "env",
+	"stockade" };
+
+/* "program: " at the beginning, if that is not all before the phrase: the
+ * bytes of it. */
+static size_t
+speaker_length(const char *line, const char *phrase)
+{
+	const char *colon = strstr(line, ": ");
+
+	if (colon == NULL || colon + 2 >= phrase ||
+	    memchr(line, ' ', (size_t)(colon - line)) != NULL)
+		return 0;
+	return (size_t)(colon - line) + 2;
+}
+
+static bool
+starts_programs(const char *line, size_t speaker)
+{
+	const char *name = line, *p;
+	size_t n;
+
+	if (speaker < 2)
+		return false;
+	for (p = line; p < line + speaker - 2; p++)
+		if (*p == '/')
+			name = p + 1;
+	n = (size_t)(p - name);
+	for (size_t i = 0; i < ARRAY_LEN(starters); i++)
+		if (strlen(starters[i]) == n &&
+		    strncmp(name, starters[i], n) == 0)
+			return true;
+	return false;
+}
 
 static enum violation_action
-action_of(const char *line)
+action_of(const char *line, size_t speaker)
 {
 	for (size_t i = 0; i < ARRAY_LEN(actions); i++)
 		if (strstr(line, actions[i].word) != NULL)
 			return actions[i].action;
-	for (size_t i = 0; i < ARRAY_LEN(starters); i++)
-		if (strncmp(line, starters[i], strlen(starters[i])) == 0)
-			return VIOLATION_EXEC;
-	return VIOLATION_FILE_READ;
+	return starts_programs(line, speaker) ? VIOLATION_EXEC :
+	    VIOLATION_FILE_READ;
 }
 
 /* Where a path ends: a quote, or a colon or blank behind it. */
@@ -94,6 +125,7 @@ end_line(struct refusals *r, refusals_fn *fn, void *arg)
 {
 	char copy[REFUSALS_LINE + 1];
 	char *phrase = NULL;
+	size_t speaker;
 
 	r->line[r->len] = '\0';
 	if (r->found < REFUSALS_MAX) {
@@ -106,7 +138,9 @@ end_line(struct refusals *r, refusals_fn *fn, void *arg)
 	if (phrase == NULL)
 		return;
 	r->found++;
-	fn(arg, action_of(r->line), target_of(copy, phrase), r->line);
+	speaker = speaker_length(copy, phrase);
+	fn(arg, action_of(r->line, speaker), target_of(copy + speaker, phrase),
+	    r->line);
 }
 
 void

@@ -57,6 +57,10 @@ static const struct {
 	{ "Error: EPERM: operation not permitted, open '/w/.env'",
 	    VIOLATION_FILE_READ, "/w/.env" },
 	{ "fatal: Operation not permitted", VIOLATION_FILE_READ, "fatal" },
+	{ "/bin/sh: 1: /usr/bin/su: Permission denied", VIOLATION_EXEC,
+	    "/usr/bin/su" },
+	{ "/x: Permission denied", VIOLATION_FILE_READ, "/x" },
+	{ "/usr/bin/cat: a: Permission denied", VIOLATION_FILE_READ, "a" },
 	{ "Permission denied", VIOLATION_FILE_READ, "" },
 };
 
