@@ -243,7 +243,7 @@ egress_make(const struct spec *spec, const struct conf *conf, struct pool *pool,
 	if (spec->egress_allow.n > 0 && !conf->egress_additions)
 		return spec_fault_set(fault, API_BAD_PARAMS, "egressAllowlist",
 		    "egressAllowlist: the configuration forbids additions");
-	m.lists = pool_alloc(pool, 1, sizeof(*m.lists));
+	m.lists = pool_alloc_sparse(pool, 1, sizeof(*m.lists));
 	if (m.lists == NULL)
 		return spec_fault_set(fault, API_INTERNAL, NULL,
 		    "out of memory");

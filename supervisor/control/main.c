@@ -31,6 +31,7 @@
 #define TUNNELS_SESSION 1024 /* SPEC AB; not adjustable in this version */
 #define TUNNELS_ALL 16384
 #define MMAP_FROM 65536 /* bytes; see own_pages() */
+#define HEAP_SLACK (1 << 20)
 #define CHECK_USER "nobody" /* where the service's users do not exist */
 
 struct options {
@@ -272,12 +273,15 @@ control_done(struct control *control)
  * A plan while it is made, and a look-up's answer, are arrays of their
  * greatest size, most of which is never touched. Pages of their own cost what
  * is touched and go back when they are freed; in the heap they would leave
- * holes. A fixed threshold also stops malloc from raising it (mallopt(3)).
+ * holes. A fixed threshold also stops malloc from raising it, and the one of
+ * giving back with it (mallopt(3)): a launch should find the pages of the one
+ * before.
  */
 static void
 own_pages(void)
 {
 	(void)mallopt(M_MMAP_THRESHOLD, MMAP_FROM);
+	(void)mallopt(M_TRIM_THRESHOLD, HEAP_SLACK);
 }
 
 static int

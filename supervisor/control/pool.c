@@ -21,19 +21,16 @@ struct pool_block {
 };
 
 static struct pool_block *
-block_new(struct pool *pool, size_t want)
+block_new(size_t size)
 {
-	size_t size = want > POOL_BLOCK ? want : POOL_BLOCK, total;
 	struct pool_block *block;
+	size_t total;
 
 	if (!size_add(size, sizeof(*block), &total))
 		return NULL;
 	block = calloc(1, total);
-	if (block == NULL)
-		return NULL;
-	block->size = size;
-	block->next = pool->blocks;
-	pool->blocks = block;
+	if (block != NULL)
+		block->size = size;
 	return block;
 }
 
@@ -48,13 +45,39 @@ pool_alloc(struct pool *pool, size_t n, size_t size)
 	    !size_add(want, alignof(max_align_t), &rounded))
 		return NULL;
 	rounded -= rounded % alignof(max_align_t);
-	if (block == NULL || block->size - block->used < rounded)
-		block = block_new(pool, rounded);
-	if (block == NULL)
-		return NULL;
+	if (block == NULL || block->size - block->used < rounded) {
+		block = block_new(rounded > POOL_BLOCK ? rounded : POOL_BLOCK);
+		if (block == NULL)
+			return NULL;
+		block->next = pool->blocks;
+		pool->blocks = block;
+	}
 	p = block->bytes + block->used;
 	block->used += rounded;
 	return p;
+}
+
+/* Behind the block that is being filled; as far as the others see it is full,
+ * and empty to pool_done(). */
+void *
+pool_alloc_sparse(struct pool *pool, size_t n, size_t size)
+{
+	struct pool_block *block;
+	size_t want;
+
+	if (!size_mul(n, size, &want))
+		return NULL;
+	block = block_new(want);
+	if (block == NULL)
+		return NULL;
+	block->size = 0;
+	if (pool->blocks == NULL) {
+		pool->blocks = block;
+	} else {
+		block->next = pool->blocks->next;
+		pool->blocks->next = block;
+	}
+	return block->bytes;
 }
 
 char *

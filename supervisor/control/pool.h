@@ -18,6 +18,10 @@ struct pool {
  * n or size 0 gives a valid pointer. */
 void *pool_alloc(struct pool *, size_t n, size_t size);
 
+/* The same for an array of pointers and numbers of which most stays unused: a
+ * block of its own, untouched, and not wiped (what it points to is). */
+void *pool_alloc_sparse(struct pool *, size_t n, size_t size);
+
 /* A terminated copy of `len` bytes, or NULL. */
 char *pool_strndup(struct pool *, const char *, size_t len);
 char *pool_strdup(struct pool *, const char *);
