@@ -1,0 +1,165 @@
+/*
+ * Name rules as one automaton over a path that is read from its last byte to
+ * its first.
+ *
+ * A path below guarded root i, c1/c2/.../cn, is the sequence: the bytes of cn
+ * backwards, '/', the bytes of c(n-1) backwards, ..., the bytes of c1
+ * backwards, and the symbol 256 + i. The root itself is that symbol alone.
+ * Both sides make this sequence cheaply: from a string by going backwards,
+ * from a dentry by going to its parent.
+ *
+ * Patterns (SPEC D8, D9), on bytes, not on text:
+ *	*	any run of bytes within one component
+ *	?	one byte
+ *	[a-z]	one byte of a class; ']' first in it is a member, '-' first or
+ *		last too; a class that begins with ! or ^ and has more members
+ *		is refused, because others read it as its opposite; [*] [?] [[]
+ *		are how these three are written literally; a '[' without ']' in
+ *		its component is literal
+ *	**	as a whole component: any number of components, none included
+ *	/x	begins at the root; everything else matches at any depth
+ * There is no other escape: everything else is literal.
+ *
+ * Compiling allocates and frees; it is pure otherwise. Walking allocates
+ * nothing, has no branch that depends on the patterns, and cannot read outside
+ * of a table that dfa_check() accepts, whoever wrote it. Used by control
+ * (compile), the broker and the tests (walk); struct dfa is what the BPF
+ * programs read (facts: u16 tables, entries multiplied by ncls, row 0 dead).
+ */
+#ifndef COMMON_DFA_H
+#define COMMON_DFA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define DFA_ROOTS_MAX 16
+#define DFA_SYMBOLS (256 + DFA_ROOTS_MAX)
+#define DFA_NEXT_MAX 65536u
+#define DFA_VERDICTS_MAX 1024
+#define DFA_RULES_MAX 1024
+#define DFA_EXEMPTIONS_MAX 1024
+#define DFA_DEPTH_MAX 256 /* that many components fail closed (D7) */
+#define DFA_NAME_MAX 255
+#define DFA_GLOB_MAX 4095
+
+/* What a verdict denies. */
+#define DFA_WRITE 1u
+#define DFA_READ 2u
+#define DFA_EXEC 4u
+/*
+ * Made by the compiler for each proper prefix of a write rule: asked when a
+ * directory or a symbolic link is moved or exchanged (both ends), when a
+ * symbolic link is made, and when one is hard-linked (D6).
+ */
+#define DFA_MOVE 8u
+#define DFA_CONNECT 16u
+#define DFA_ALL 31u
+
+#define DFA_RULE_NONE 0xffffu
+#define DFA_RULE_TOO_DEEP 0xfffeu /* too deep, a name too long: all masks */
+
+enum dfa_class {
+	DFA_BUILTIN, /* App.7: the ones that exemptions may lift */
+	DFA_GIT,
+	DFA_PROTECTED, /* App.6 and protected paths */
+	DFA_SPEC, /* of a spec or the configuration */
+	DFA_CLASSES
+};
+
+struct dfa_rule {
+	const char *glob;
+	uint16_t mask; /* DFA_WRITE, READ, EXEC, CONNECT; not 0, not MOVE */
+	uint16_t roots; /* bit i: holds below root i */
+	enum dfa_class class;
+	bool ignore_case; /* ASCII letters */
+};
+
+/* Lifts rules of class DFA_BUILTIN, nothing else, and never MOVE (D10). */
+struct dfa_exemption {
+	const char *glob;
+	uint16_t roots;
+	bool ignore_case;
+};
+
+struct dfa_rules {
+	const struct dfa_rule *rules;
+	size_t nrules;
+	const struct dfa_exemption *exemptions;
+	size_t nexemptions;
+	unsigned nroots;
+	uint16_t empty_roots; /* bit i: no rule holds below root i */
+};
+
+struct dfa_verdict {
+	uint16_t mask; /* 0: nothing is denied */
+	uint16_t rule; /* index into the rules, or DFA_RULE_* */
+};
+
+/*
+ * State s is the row next[s .. s + ncls): states are row offsets, multiplied
+ * by ncls already. The entry of a byte's class is the next state; the entry of
+ * a root symbol's class is 0 (no rule) or 1 + the index of a verdict. No class
+ * holds both kinds.
+ */
+struct dfa {
+	uint32_t nnext;
+	uint16_t start;
+	uint16_t ncls;
+	uint16_t nverdicts;
+	uint16_t nroots;
+	uint16_t empty_roots;
+	uint16_t masks; /* union of all verdicts: what need not be asked */
+	uint16_t cls[DFA_SYMBOLS]; /* 0 for the roots from nroots on */
+	struct dfa_verdict verdict[DFA_VERDICTS_MAX];
+	uint16_t next[DFA_NEXT_MAX];
+};
+
+/*
+ * Why a pattern is not one: static text, NULL when it is. Empty, too long, an
+ * empty component (also a final slash), "." or "..", a class with a negation
+ * or with a range that goes backwards, a component that cannot match any name.
+ */
+const char *dfa_glob_why(const char *glob);
+
+/*
+ * Fills *ret (large: allocate it). 0; -EINVAL: rule or exemption *ret_bad
+ * (exemptions count on from nrules) has a bad pattern, mask or root; -E2BIG:
+ * too many rules, or they need a larger table than there is; -ENOMEM. On
+ * failure *ret is as it was. ret_bad may be NULL.
+ *
+ * The verdict's mask is the union over all rules that match and are not
+ * lifted. Its rule is one of these: of those with more than MOVE, else of the
+ * others, one that is satisfied nearest to the path's end.
+ */
+int dfa_compile(const struct dfa_rules *, struct dfa *ret, size_t *ret_bad);
+
+/*
+ * Whether a walk of this table stays inside of it, for any path: 0 or -EPROTO.
+ * nrules: verdicts name rules below it. For tables that come from outside.
+ */
+int dfa_check(const struct dfa *, size_t nrules);
+
+/* A walk. Names come leaf first; no '/' in a name. */
+struct dfa_walk {
+	uint16_t state;
+	uint16_t depth;
+	bool too_deep;
+};
+
+void dfa_walk_start(const struct dfa *, struct dfa_walk *);
+void dfa_walk_name(const struct dfa *, struct dfa_walk *, const char *name,
+    size_t len);
+/* The components of a relative path, from its last on. Empty components do not
+ * count; an empty path adds nothing. */
+void dfa_walk_path(const struct dfa *, struct dfa_walk *, const char *path,
+    size_t len);
+/* root >= nroots fails closed; an empty root has no verdict, however deep. */
+struct dfa_verdict dfa_walk_end(const struct dfa *, const struct dfa_walk *,
+    unsigned root);
+
+/* All of it for a path relative to root. */
+struct dfa_verdict dfa_match(const struct dfa *, const char *path, size_t len,
+    unsigned root);
+
+#endif

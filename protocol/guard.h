@@ -1,0 +1,83 @@
+/*
+ * The guard's rules of one run as bytes, in a sealed memfd: made by control,
+ * relayed unread, read by the broker (and by launcherd, which fills the BPF
+ * maps from it). Canonical msgpack (protocol/wire.h), the tables as little
+ * endian u16 in `bin`. Hostile until decoded: guard_decode() checks every
+ * entry, so that a walk cannot read outside of the tables, whoever wrote them.
+ * What a hostile table can do is to have the wrong rules.
+ */
+#ifndef PROTOCOL_GUARD_H
+#define PROTOCOL_GUARD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/dfa.h"
+#include "protocol/wire.h"
+
+#define GUARD_MAGIC "stockade-guard"
+#define GUARD_VERSION 1
+#define GUARD_PATH_MAX 4095
+#define GUARD_TEXT_MAX 4200 /* a pattern with what stands before it */
+#define GUARD_ORIGIN_MAX 160
+#define GUARD_REMEDY_MAX 4300
+#define GUARD_BYTES_MAX (4u << 20)
+
+/* A guarded place, as its path is inside of the run: absolute and clean, not
+ * "/". Roots may lie in each other; the longest one counts. */
+struct guard_root {
+	const char *path;
+	size_t len;
+	/* Mediated, since a guarded root lies below it, but without rules of
+	 * its own (private home, /tmp; SPEC D11). */
+	bool empty;
+};
+
+/* A rule as events show it. Strings are never NULL; remedy may be empty. */
+struct guard_rule {
+	const char *text; /* the pattern as it was written */
+	const char *origin; /* "App.7", "configuration line 12", "spec" */
+	const char *remedy; /* "--name-exempt '/x/*.pem'", or none */
+	enum dfa_class class;
+};
+
+struct guard {
+	bool new_repositories; /* SPEC D18: `allow` */
+	size_t nroots;
+	struct guard_root roots[DFA_ROOTS_MAX];
+	size_t nrules;
+	struct guard_rule rules[DFA_RULES_MAX];
+	struct dfa dfa;
+};
+
+/*
+ * Fills *ret (about 230 KiB: allocate it) with copies of the tables and with
+ * pointers into data for the strings: data must outlive it. 0 or -EPROTO. No
+ * allocation, no I/O.
+ */
+int guard_decode(const void *data, size_t len, struct guard *ret);
+/* Equal tables give equal bytes. root len is taken from its path. Errors are
+ * in out->err. */
+void guard_encode(const struct guard *, struct wire_out *out);
+
+/*
+ * The root that holds an absolute clean path, or -1: outside of all roots.
+ * *ret_rel is what follows the root and its slash; empty for the root itself.
+ */
+int guard_find_root(const struct guard *, const char *path, size_t len,
+    size_t *ret_rel);
+
+/*
+ * The verdict on an absolute clean path, or on name in the directory path
+ * (name_len 0: path alone). *ret_root is -1 and the mask 0 outside of all
+ * roots; ret_root may be NULL. The root that decides is the one that holds the
+ * directory.
+ */
+struct dfa_verdict guard_judge(const struct guard *, const char *path,
+    size_t path_len, const char *name, size_t name_len, int *ret_root);
+
+/* For events; the words of DFA_RULE_TOO_DEEP too. NULL: no such rule. */
+const struct guard_rule *guard_rule(const struct guard *, unsigned rule);
+
+#endif
