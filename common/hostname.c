@@ -158,7 +158,7 @@ hostname_from_addr(const struct hostname_addr *addr, struct hostname *ret)
 	struct in6_addr in6;
 	char buf[INET6_ADDRSTRLEN];
 
-	memcpy(&in6, a.bytes, sizeof(in6));	/* bytes is not aligned */
+	memcpy(&in6, a.bytes, sizeof(in6)); /* bytes is not aligned */
 	if (a.family == 6 && IN6_IS_ADDR_V4MAPPED(&in6)) {
 		a.family = 4;
 		memmove(a.bytes, a.bytes + 12, 4);
@@ -168,8 +168,7 @@ hostname_from_addr(const struct hostname_addr *addr, struct hostname *ret)
 	ret->addr = a;
 	if (a.family == 4) {
 		ret->kind = HOSTNAME_IPV4;
-		(void)inet_ntop(AF_INET, a.bytes, ret->text,
-		    sizeof(ret->text));
+		(void)inet_ntop(AF_INET, a.bytes, ret->text, sizeof(ret->text));
 		return;
 	}
 	ret->kind = HOSTNAME_IPV6;
@@ -307,8 +306,9 @@ match_labels(const char *pattern, const char *host, bool below)
 
 		if (h == hs)
 			break;
-		if (!star && (p - ps != h - hs ||
-		    memcmp(pattern + ps, host + hs, p - ps) != 0))
+		if (!star &&
+		    (p - ps != h - hs ||
+			memcmp(pattern + ps, host + hs, p - ps) != 0))
 			break;
 		if (ps == 0) {
 			yes = hs == 0 || below || star;
@@ -401,7 +401,7 @@ hostname_cidr_parse(const char *raw, size_t len, struct hostname_cidr *ret,
 		return refuse(HOSTNAME_EMPTY, ret_fault);
 	slash = memchr(raw, '/', len);
 	if (parse_range_addr(raw, slash == NULL ? len : (size_t)(slash - raw),
-	    &cidr.addr) < 0)
+		&cidr.addr) < 0)
 		return refuse(HOSTNAME_BAD_PREFIX, ret_fault);
 	max = cidr.addr.family == 4 ? 32 : 128;
 	prefix = (int)max;
@@ -503,11 +503,11 @@ static const struct class_row {
 	enum hostname_class cls;
 } class_v4[] = {
 	{ { 169, 254, 169, 254 }, 32, HOSTNAME_METADATA },
-	{ { 169, 254, 170, 2 }, 32, HOSTNAME_METADATA },	/* ECS */
-	{ { 169, 254, 170, 23 }, 32, HOSTNAME_METADATA },	/* EKS */
-	{ { 100, 100, 100, 200 }, 32, HOSTNAME_METADATA },	/* Alibaba */
-	{ { 168, 63, 129, 16 }, 32, HOSTNAME_METADATA },	/* Azure */
-	{ { 192, 0, 0, 192 }, 32, HOSTNAME_METADATA },	/* Oracle */
+	{ { 169, 254, 170, 2 }, 32, HOSTNAME_METADATA }, /* ECS */
+	{ { 169, 254, 170, 23 }, 32, HOSTNAME_METADATA }, /* EKS */
+	{ { 100, 100, 100, 200 }, 32, HOSTNAME_METADATA }, /* Alibaba */
+	{ { 168, 63, 129, 16 }, 32, HOSTNAME_METADATA }, /* Azure */
+	{ { 192, 0, 0, 192 }, 32, HOSTNAME_METADATA }, /* Oracle */
 	{ { 0 }, 8, HOSTNAME_UNSPECIFIED },
 	{ { 10 }, 8, HOSTNAME_PRIVATE },
 	{ { 100, 64 }, 10, HOSTNAME_SHARED },
@@ -528,15 +528,15 @@ static const struct class_row {
 static const struct class_row class_v6[] = {
 	{ { 0xfd, 0, 0x0e, 0xc2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x02, 0x54 },
 	    128, HOSTNAME_METADATA },
-	{ { 0xfd, 0, 0x0e, 0xc2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x23 },
-	    128, HOSTNAME_METADATA },	/* EKS */
+	{ { 0xfd, 0, 0x0e, 0xc2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x23 }, 128,
+	    HOSTNAME_METADATA }, /* EKS */
 	{ { 0 }, 128, HOSTNAME_UNSPECIFIED },
 	{ { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1 }, 128,
 	    HOSTNAME_LOOPBACK },
-	{ { 0 }, 96, HOSTNAME_TUNNEL },	/* v4-compatible, obsolete */
+	{ { 0 }, 96, HOSTNAME_TUNNEL }, /* v4-compatible, obsolete */
 	{ { 0, 0x64, 0xff, 0x9b, 0, 1 }, 48, HOSTNAME_TUNNEL },
-	{ { 1 }, 64, HOSTNAME_PROTOCOL },	/* 100::/64, discard */
-	{ { 0x20, 0x01 }, 32, HOSTNAME_TUNNEL },	/* Teredo */
+	{ { 1 }, 64, HOSTNAME_PROTOCOL }, /* 100::/64, discard */
+	{ { 0x20, 0x01 }, 32, HOSTNAME_TUNNEL }, /* Teredo */
 	{ { 0x20, 0x01, 0x0d, 0xb8 }, 32, HOSTNAME_DOCUMENTATION },
 	{ { 0xfc }, 7, HOSTNAME_UNIQUE_LOCAL },
 	{ { 0xfe, 0x80 }, 10, HOSTNAME_LINK_LOCAL },
@@ -551,8 +551,8 @@ static const struct embed_row {
 	uint8_t offset;
 } embeds[] = {
 	{ { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff }, 96, 12 },
-	{ { 0, 0x64, 0xff, 0x9b }, 96, 12 },	/* NAT64, RFC 6052 */
-	{ { 0x20, 0x02 }, 16, 2 },	/* 6to4, RFC 3056 */
+	{ { 0, 0x64, 0xff, 0x9b }, 96, 12 }, /* NAT64, RFC 6052 */
+	{ { 0x20, 0x02 }, 16, 2 }, /* 6to4, RFC 3056 */
 };
 
 static enum hostname_class
@@ -572,13 +572,12 @@ hostname_classify(const struct hostname_addr *addr)
 	size_t i;
 
 	if (addr->family == 4)
-		return classify_in(class_v4, ARRAY_LEN(class_v4),
-		    addr->bytes);
+		return classify_in(class_v4, ARRAY_LEN(class_v4), addr->bytes);
 	if (addr->family != 6)
 		return HOSTNAME_RESERVED;
 	for (i = 0; i < ARRAY_LEN(embeds); i++)
 		if (prefix_match(embeds[i].bytes, addr->bytes,
-		    embeds[i].prefix))
+			embeds[i].prefix))
 			return classify_in(class_v4, ARRAY_LEN(class_v4),
 			    addr->bytes + embeds[i].offset);
 	return classify_in(class_v6, ARRAY_LEN(class_v6), addr->bytes);
@@ -610,8 +609,7 @@ static const struct {
 bool
 hostname_class_permittable(enum hostname_class cls)
 {
-	return (unsigned)cls < HOSTNAME_CLASSES &&
-	    class_facts[cls].permittable;
+	return (unsigned)cls < HOSTNAME_CLASSES && class_facts[cls].permittable;
 }
 
 const char *

@@ -21,9 +21,9 @@
 
 struct sockaddr;
 
-#define HOSTNAME_MAX 253	/* bytes of a name, RFC 1035 */
-#define HOSTNAME_LABEL_MAX 63	/* bytes of a label */
-#define HOSTNAME_CIDR_TEXT 50	/* buffer for hostname_cidr_format() */
+#define HOSTNAME_MAX 253 /* bytes of a name, RFC 1035 */
+#define HOSTNAME_LABEL_MAX 63 /* bytes of a label */
+#define HOSTNAME_CIDR_TEXT 50 /* buffer for hostname_cidr_format() */
 
 /* Why a name, pattern or range was refused: the text is in hostname_why(). */
 enum hostname_fault {
@@ -34,27 +34,23 @@ enum hostname_fault {
 	HOSTNAME_NOT_ASCII,
 	HOSTNAME_EMPTY_LABEL,
 	HOSTNAME_LONG_LABEL,
-	HOSTNAME_NUMERIC,	/* IPv4 in another form than a.b.c.d */
+	HOSTNAME_NUMERIC, /* IPv4 in another form than a.b.c.d */
 	HOSTNAME_BAD_IPV6,
 	HOSTNAME_TWO_STARS,
 	HOSTNAME_STAR_IN_LABEL,
 	HOSTNAME_BARE_STAR,
 	HOSTNAME_STAR_LAST,
-	HOSTNAME_STAR_TOP,	/* "*." before a single label */
+	HOSTNAME_STAR_TOP, /* "*." before a single label */
 	HOSTNAME_BAD_PREFIX,
 	HOSTNAME_HOST_BITS,
 	HOSTNAME_FAULTS
 };
 
-enum hostname_kind {
-	HOSTNAME_NAME,
-	HOSTNAME_IPV4,
-	HOSTNAME_IPV6
-};
+enum hostname_kind { HOSTNAME_NAME, HOSTNAME_IPV4, HOSTNAME_IPV6 };
 
 /* An address in network byte order; IPv4 uses the first four bytes. */
 struct hostname_addr {
-	uint8_t family;	/* 4 or 6 */
+	uint8_t family; /* 4 or 6 */
 	uint8_t bytes[16];
 };
 
@@ -65,34 +61,34 @@ struct hostname_addr {
  */
 struct hostname {
 	enum hostname_kind kind;
-	unsigned labels;	/* of a name; 0 for an address */
-	struct hostname_addr addr;	/* kind is not HOSTNAME_NAME */
+	unsigned labels; /* of a name; 0 for an address */
+	struct hostname_addr addr; /* kind is not HOSTNAME_NAME */
 	char text[HOSTNAME_MAX + 1];
 };
 
 struct hostname_cidr {
-	struct hostname_addr addr;	/* bits below the prefix are 0 */
+	struct hostname_addr addr; /* bits below the prefix are 0 */
 	uint8_t prefix;
 };
 
 /* Class of an address, SPEC App.4; names are in hostname_class_name(). */
 enum hostname_class {
-	HOSTNAME_PUBLIC = 0,	/* the only one connected to by default */
+	HOSTNAME_PUBLIC = 0, /* the only one connected to by default */
 	HOSTNAME_UNSPECIFIED,
 	HOSTNAME_LOOPBACK,
 	HOSTNAME_METADATA,
 	HOSTNAME_MULTICAST,
 	HOSTNAME_RESERVED,
 	HOSTNAME_PRIVATE,
-	HOSTNAME_SHARED,	/* 100.64/10, carrier-grade NAT */
+	HOSTNAME_SHARED, /* 100.64/10, carrier-grade NAT */
 	HOSTNAME_LINK_LOCAL,
 	HOSTNAME_UNIQUE_LOCAL,
 	HOSTNAME_SITE_LOCAL,
 	HOSTNAME_DOCUMENTATION,
-	HOSTNAME_BENCHMARK,	/* 198.18/15, also the stub's own pool */
-	HOSTNAME_PROTOCOL,	/* 192.0.0/24, 192.88.99/24, 100::/64 */
-	HOSTNAME_TUNNEL,	/* Teredo, local NAT64, v4-compatible */
-	HOSTNAME_OWN,	/* an address of this host; never classified here */
+	HOSTNAME_BENCHMARK, /* 198.18/15, also the stub's own pool */
+	HOSTNAME_PROTOCOL, /* 192.0.0/24, 192.88.99/24, 100::/64 */
+	HOSTNAME_TUNNEL, /* Teredo, local NAT64, v4-compatible */
+	HOSTNAME_OWN, /* an address of this host; never classified here */
 	HOSTNAME_CLASSES
 };
 
@@ -106,8 +102,7 @@ int hostname_parse(const char *raw, size_t len, struct hostname *ret,
     enum hostname_fault *ret_fault);
 
 /* The target for an address that came in binary (SOCKS5). */
-void hostname_from_addr(const struct hostname_addr *addr,
-    struct hostname *ret);
+void hostname_from_addr(const struct hostname_addr *addr, struct hostname *ret);
 
 /*
  * Check and normalise a pattern of an allow or deny list: exact name, address
@@ -134,8 +129,8 @@ bool hostname_pattern_is_exact(const char *pattern);
  * "10.0.0.0/8", "fd00::/8", a bare address (all bits), with or without
  * brackets.  Bits below the prefix must be 0.  0 or -EINVAL as above.
  */
-int hostname_cidr_parse(const char *raw, size_t len,
-    struct hostname_cidr *ret, enum hostname_fault *ret_fault);
+int hostname_cidr_parse(const char *raw, size_t len, struct hostname_cidr *ret,
+    enum hostname_fault *ret_fault);
 void hostname_cidr_format(const struct hostname_cidr *cidr,
     char ret_text[HOSTNAME_CIDR_TEXT]);
 bool hostname_cidr_match(const struct hostname_cidr *cidr,

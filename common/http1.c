@@ -29,8 +29,7 @@ static const struct {
 	[HTTP1_LENGTH_REPEATED] = { 400, "more than one Content-Length" },
 	[HTTP1_LENGTH_AND_CODING] = { 400,
 	    "both Content-Length and Transfer-Encoding" },
-	[HTTP1_CODING_BAD] = { 400,
-	    "a Transfer-Encoding other than chunked" },
+	[HTTP1_CODING_BAD] = { 400, "a Transfer-Encoding other than chunked" },
 	[HTTP1_CHUNK_BAD] = { 400, "malformed chunk" },
 	[HTTP1_CHUNK_TOO_LARGE] = { 400, "chunk size out of range" },
 	[HTTP1_TRAILER_BAD] = { 400, "malformed or too long trailer" },
@@ -51,7 +50,7 @@ const char *
 http1_fault_text(enum http1_fault fault)
 {
 	return (unsigned)fault < HTTP1_FAULTS ? faults[fault].text :
-	    "malformed message";
+						"malformed message";
 }
 
 static int
@@ -77,9 +76,8 @@ to_lower(char c)
 static bool
 is_token(char c)
 {
-	static const uint32_t bits[8] = {
-		0x00000000, 0x03ff6cfa, 0xc7fffffe, 0x57ffffff, 0, 0, 0, 0
-	};
+	static const uint32_t bits[8] = { 0x00000000, 0x03ff6cfa, 0xc7fffffe,
+		0x57ffffff, 0, 0, 0, 0 };
 	unsigned char u = (unsigned char)c;
 
 	return (bits[u >> 5] >> (u & 31)) & 1;
@@ -104,8 +102,7 @@ equal_nocase(const char *a, const char *b, size_t len)
 }
 
 bool
-http1_span_is_nocase(const char *buf, struct http1_span span,
-    const char *text)
+http1_span_is_nocase(const char *buf, struct http1_span span, const char *text)
 {
 	return strlen(text) == span.len &&
 	    equal_nocase(buf + span.at, text, span.len);
@@ -176,10 +173,10 @@ read_status_line(struct http1_head *head, const char *buf, size_t from,
 	if (p[8] != ' ' || p[9] < '1' || p[9] > '9' || !is_digit(p[10]) ||
 	    !is_digit(p[11]) || (to - from > 12 && p[12] != ' '))
 		return HTTP1_BAD_LINE;
-	head->status = (uint16_t)((p[9] - '0') * 100 + (p[10] - '0') * 10 +
-	    (p[11] - '0'));
-	head->reason = to - from > 13 ? span_of(from + 13, to) :
-	    span_of(to, to);
+	head->status =
+	    (uint16_t)((p[9] - '0') * 100 + (p[10] - '0') * 10 + (p[11] - '0'));
+	head->reason =
+	    to - from > 13 ? span_of(from + 13, to) : span_of(to, to);
 	return HTTP1_OK;
 }
 
@@ -234,8 +231,7 @@ read_field(struct http1_head *head, const char *buf, size_t from, size_t to)
  * byte.  *ret_end is where its CR is, or NO_END if the line is not complete.
  */
 static enum http1_fault
-scan_line(struct http1_head *head, const char *buf, size_t len,
-    size_t *ret_end)
+scan_line(struct http1_head *head, const char *buf, size_t len, size_t *ret_end)
 {
 	size_t at = head->scan;
 
@@ -252,7 +248,7 @@ scan_line(struct http1_head *head, const char *buf, size_t len,
 		if (c != '\r')
 			return HTTP1_CONTROL_BYTE;
 		if (at + 1 == len)
-			break;	/* the LF has not come yet */
+			break; /* the LF has not come yet */
 		if (buf[at + 1] != '\n')
 			return HTTP1_BARE_CR_LF;
 		*ret_end = at;
@@ -316,8 +312,7 @@ http1_head_read(struct http1_head *head, const char *buf, size_t len,
 			    limit - head->line > HTTP1_LINE_MAX + 1)
 				return refuse(HTTP1_LINE_TOO_LONG, ret_fault);
 			if (limit == HTTP1_HEAD_MAX)
-				return refuse(HTTP1_HEAD_TOO_LARGE,
-				    ret_fault);
+				return refuse(HTTP1_HEAD_TOO_LARGE, ret_fault);
 			return 0;
 		}
 		fault = read_line(head, buf, end);
@@ -352,11 +347,10 @@ list_has(const char *value, size_t len, const char *token, size_t tlen)
 		while (at < len && value[at] != ',')
 			at++;
 		to = at++;
-		while (from < to && (value[from] == ' ' ||
-		    value[from] == '\t'))
+		while (from < to && (value[from] == ' ' || value[from] == '\t'))
 			from++;
-		while (to > from && (value[to - 1] == ' ' ||
-		    value[to - 1] == '\t'))
+		while (to > from &&
+		    (value[to - 1] == ' ' || value[to - 1] == '\t'))
 			to--;
 		if (to - from == tlen &&
 		    equal_nocase(value + from, token, tlen))
@@ -374,7 +368,7 @@ fields_have(const struct http1_head *head, const char *buf, const char *name,
 
 	while ((field = http1_field_next(head, buf, name, &index)) != NULL)
 		if (list_has(buf + field->value.at, field->value.len, token,
-		    tlen))
+			tlen))
 			return true;
 	return false;
 }
@@ -391,7 +385,11 @@ http1_field_is_hop(const struct http1_head *head, const char *buf,
     const struct http1_field *field)
 {
 	static const char *const hops[] = {
-		"connection", "keep-alive", "te", "trailer", "upgrade",
+		"connection",
+		"keep-alive",
+		"te",
+		"trailer",
+		"upgrade",
 		"transfer-encoding",
 	};
 	const char *name = buf + field->name.at;
@@ -454,8 +452,9 @@ check_framing(const struct http1_head *head, const char *buf,
 	}
 	if (head->ncoding > 1 || (head->ncoding == 1 && head->minor == 0))
 		return HTTP1_CODING_BAD;
-	if (head->ncoding == 1 && !http1_span_is_nocase(buf,
-	    head->fields[head->coding_index].value, "chunked"))
+	if (head->ncoding == 1 &&
+	    !http1_span_is_nocase(buf, head->fields[head->coding_index].value,
+		"chunked"))
 		return HTTP1_CODING_BAD;
 	return HTTP1_OK;
 }
@@ -472,9 +471,9 @@ http1_head_framing(const struct http1_head *head, const char *buf,
 	fault = check_framing(head, buf, &length);
 	if (fault != HTTP1_OK)
 		return refuse(fault, ret_fault);
-	if (head->kind == HTTP1_RESPONSE && (request_was_head ||
-	    head->status < 200 || head->status == 204 ||
-	    head->status == 304))
+	if (head->kind == HTTP1_RESPONSE &&
+	    (request_was_head || head->status < 200 || head->status == 204 ||
+		head->status == 304))
 		framing = HTTP1_NO_BODY;
 	else if (head->ncoding == 1)
 		framing = HTTP1_BY_CHUNKS;
@@ -482,7 +481,7 @@ http1_head_framing(const struct http1_head *head, const char *buf,
 		framing = length == 0 ? HTTP1_NO_BODY : HTTP1_BY_LENGTH;
 	else
 		framing = head->kind == HTTP1_REQUEST ? HTTP1_NO_BODY :
-		    HTTP1_UNTIL_CLOSE;
+							HTTP1_UNTIL_CLOSE;
 	*ret_framing = framing;
 	*ret_length = framing == HTTP1_BY_LENGTH ? length : 0;
 	return 0;
@@ -491,8 +490,8 @@ http1_head_framing(const struct http1_head *head, const char *buf,
 /* Body states.  A handler takes one byte; content states are separate. */
 enum body_state {
 	BODY_DONE,
-	BODY_CONTENT,	/* by length */
-	BODY_ENDLESS,	/* until close */
+	BODY_CONTENT, /* by length */
+	BODY_ENDLESS, /* until close */
 	CHUNK_SIZE,
 	CHUNK_EXT,
 	CHUNK_SIZE_LF,

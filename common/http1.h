@@ -17,18 +17,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HTTP1_HEAD_MAX 16384	/* bytes, with the empty line */
-#define HTTP1_LINE_MAX 4096	/* request or status line without CRLF */
+#define HTTP1_HEAD_MAX 16384 /* bytes, with the empty line */
+#define HTTP1_LINE_MAX 4096 /* request or status line without CRLF */
 #define HTTP1_FIELDS_MAX 100
 #define HTTP1_METHOD_MAX 32
 #define HTTP1_CHUNK_EXT_MAX 256
-#define HTTP1_TRAILER_MAX 8192	/* bytes of all trailer lines of a body */
+#define HTTP1_TRAILER_MAX 8192 /* bytes of all trailer lines of a body */
 #define HTTP1_LENGTH_MAX (UINT64_C(1) << 53)
 
-enum http1_kind {
-	HTTP1_REQUEST,
-	HTTP1_RESPONSE
-};
+enum http1_kind { HTTP1_REQUEST, HTTP1_RESPONSE };
 
 /* Why a message was refused; status and words by http1_fault_*(). */
 enum http1_fault {
@@ -66,7 +63,7 @@ struct http1_span {
 
 struct http1_field {
 	struct http1_span name;
-	struct http1_span value;	/* without blanks at both ends */
+	struct http1_span value; /* without blanks at both ends */
 };
 
 /*
@@ -75,13 +72,13 @@ struct http1_field {
  */
 struct http1_head {
 	/* Results, valid once http1_head_read() returned 1. */
-	struct http1_span method;	/* request */
-	struct http1_span target;	/* request */
-	uint16_t status;	/* response, 100..999 */
-	struct http1_span reason;	/* response, may be empty */
-	uint8_t minor;	/* HTTP/1.<minor>: 0 or 1 */
+	struct http1_span method; /* request */
+	struct http1_span target; /* request */
+	uint16_t status; /* response, 100..999 */
+	struct http1_span reason; /* response, may be empty */
+	uint8_t minor; /* HTTP/1.<minor>: 0 or 1 */
 	uint16_t nfields;
-	uint16_t size;	/* bytes of the head with its empty line */
+	uint16_t size; /* bytes of the head with its empty line */
 	/* Set by the reader for http1_head_framing(). */
 	uint16_t nhost;
 	uint16_t nlength;
@@ -109,8 +106,8 @@ int http1_head_read(struct http1_head *head, const char *buf, size_t len,
 
 /* Compares a span with a text, case-sensitively or as field names are. */
 bool http1_span_is(const char *buf, struct http1_span span, const char *text);
-bool http1_span_is_nocase(const char *buf, struct http1_span span,
-    const char *text);
+bool
+http1_span_is_nocase(const char *buf, struct http1_span span, const char *text);
 
 /* Next field of that name from *index on (moved behind it), or NULL. */
 const struct http1_field *http1_field_next(const struct http1_head *head,
@@ -134,7 +131,7 @@ enum http1_framing {
 	HTTP1_NO_BODY,
 	HTTP1_BY_LENGTH,
 	HTTP1_BY_CHUNKS,
-	HTTP1_UNTIL_CLOSE	/* responses only */
+	HTTP1_UNTIL_CLOSE /* responses only */
 };
 
 /*
@@ -148,8 +145,8 @@ int http1_head_framing(const struct http1_head *head, const char *buf,
 
 /* A body being read. */
 struct http1_body {
-	uint64_t left;	/* bytes of the body or of the chunk */
-	uint16_t count;	/* bytes of the current ext or of all trailers */
+	uint64_t left; /* bytes of the body or of the chunk */
+	uint16_t count; /* bytes of the current ext or of all trailers */
 	uint8_t digits;
 	uint8_t state;
 	uint8_t framing;

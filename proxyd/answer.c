@@ -36,8 +36,8 @@ static const struct failure {
 	    "the answer is not valid HTTP/1.1", SOCKS5_GENERAL },
 	{ -EPIPE, 502, "Bad Gateway", "connection_terminated",
 	    "the connection ended before the answer", SOCKS5_GENERAL },
-	{ 0, 502, "Bad Gateway", "connection_terminated",
-	    "connection failed", SOCKS5_GENERAL },
+	{ 0, 502, "Bad Gateway", "connection_terminated", "connection failed",
+	    SOCKS5_GENERAL },
 };
 
 static const struct failure *
@@ -79,10 +79,12 @@ compose(unsigned status, const char *phrase, const char *fields,
 {
 	struct text head = { .len = 0 };
 
-	add(&head, "HTTP/1.1 %u %s\r\n"
+	add(&head,
+	    "HTTP/1.1 %u %s\r\n"
 	    "Content-Type: text/plain; charset=utf-8\r\n"
 	    "%sContent-Length: %zu\r\n"
-	    "Cache-Control: no-store\r\n", status, phrase, fields, body->len);
+	    "Cache-Control: no-store\r\n",
+	    status, phrase, fields, body->len);
 	if (!how->keep)
 		add(&head, "Connection: close\r\n");
 	add(&head, "\r\n");
@@ -105,11 +107,11 @@ answer_refusal(const struct decide_verdict *verdict, const char *host,
 	decide_phrase(verdict->reason, host, port, words);
 	decide_rule_text(verdict, host, port, rule);
 	decide_remedy_text(verdict->reason, host, port, remedy);
-	(void)snprintf(phrase, sizeof(phrase), "Blocked by sandbox: %s",
-	    words);
+	(void)snprintf(phrase, sizeof(phrase), "Blocked by sandbox: %s", words);
 	(void)snprintf(fields, sizeof(fields),
 	    "X-Deny-Reason: %s\r\nProxy-Status: stockade; "
-	    "error=http_request_denied; details=\"%s\"\r\n", code, code);
+	    "error=http_request_denied; details=\"%s\"\r\n",
+	    code, code);
 	add(&body, "%s\nRule: %s\n", phrase, rule);
 	if (remedy[0] != '\0')
 		add(&body, "To allow it: %s\n", remedy);

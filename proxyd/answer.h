@@ -17,8 +17,8 @@
 #define ANSWER_MAX 2048
 
 struct answer_how {
-	bool keep;	/* without it: Connection: close */
-	bool no_body;	/* HEAD */
+	bool keep; /* without it: Connection: close */
+	bool no_body; /* HEAD */
 };
 
 size_t answer_refusal(const struct decide_verdict *verdict, const char *host,

@@ -8,10 +8,10 @@
 #include <stddef.h>
 
 struct buf {
-	char *data;	/* first byte that waits, or NULL */
+	char *data; /* first byte that waits, or NULL */
 	size_t len;
-	size_t cap;	/* of the block */
-	char *block;	/* what was allocated */
+	size_t cap; /* of the block */
+	char *block; /* what was allocated */
 };
 
 /* Append a copy; -ENOMEM leaves the buffer as it was. */

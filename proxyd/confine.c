@@ -13,7 +13,7 @@
 #include "common/size.h"
 
 #define LOW32 UINT32_MAX
-#define GET_SECCOMP 21	/* PR_GET_SECCOMP */
+#define GET_SECCOMP 21 /* PR_GET_SECCOMP */
 
 static const struct confine_call calls[] = {
 	/* The loop. */
@@ -42,7 +42,8 @@ static const struct confine_call calls[] = {
 	CONFINE_CALL("sendmsg", "messages, journal records"),
 	CONFINE_CALL("write", "log lines on standard error"),
 	CONFINE_CALL("writev", "log lines on standard error"),
-	CONFINE_CALL("fcntl", "non-blocking listeners, seals of a memfd, "
+	CONFINE_CALL("fcntl",
+	    "non-blocking listeners, seals of a memfd, "
 	    "reserve descriptor"),
 	CONFINE_CALL("fstat", "size of a memfd"),
 	CONFINE_CALL("newfstatat", "size of a memfd, newer C library"),

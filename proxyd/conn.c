@@ -36,7 +36,7 @@ static const unsigned phase_limit_s[CONN_PHASES] = {
 	[CONN_LINGER] = 5,
 };
 
-#define LINGER_BYTES (4u << 20)	/* discarded before the connection ends */
+#define LINGER_BYTES (4u << 20) /* discarded before the connection ends */
 
 void
 conn_set_phase(struct conn *conn, enum conn_phase phase)
@@ -68,10 +68,8 @@ conn_start(struct proxyd *p, struct session *session, int fd,
 	conn->p = p;
 	conn->session = session;
 	conn->listener = (uint8_t)listener;
-	conn->mode = listener == CONN_HTTP ? CONN_MODE_HTTP :
-	    CONN_MODE_SOCKS;
-	conn->ask = listener == CONN_HTTP ? CONN_ASK_CONNECT :
-	    CONN_ASK_SOCKS;
+	conn->mode = listener == CONN_HTTP ? CONN_MODE_HTTP : CONN_MODE_SOCKS;
+	conn->ask = listener == CONN_HTTP ? CONN_ASK_CONNECT : CONN_ASK_SOCKS;
 	conn->overflow = overflow;
 	side_init(&conn->client);
 	side_init(&conn->upstream);
@@ -190,8 +188,7 @@ conn_refuse(struct conn *conn, const struct decide_verdict *verdict)
 		how.keep = req->keep && !conn->overflow;
 		how.no_body = req->no_answer_body;
 	}
-	len = answer_refusal(verdict, req->host.text, conn->port, &how,
-	    text);
+	len = answer_refusal(verdict, req->host.text, conn->port, &how, text);
 	answer(conn, text, len, how.keep);
 }
 
@@ -233,8 +230,7 @@ conn_failed(struct conn *conn, int error)
 static void
 connected_tunnel(struct conn *conn)
 {
-	static const char ok[] =
-	    "HTTP/1.1 200 Connection Established\r\n\r\n";
+	static const char ok[] = "HTTP/1.1 200 Connection Established\r\n\r\n";
 	uint8_t reply[SOCKS5_REPLY_SIZE];
 	int r;
 
@@ -293,7 +289,8 @@ static void
 use_addresses(struct conn *conn, const struct names_answer *got)
 {
 	const struct decide_verdict private_address = {
-		.reason = DECIDE_private_address, .pattern = "",
+		.reason = DECIDE_private_address,
+		.pattern = "",
 		.origin = "",
 	};
 	const struct decide_lists *lists = conn->session->lists;
@@ -305,16 +302,16 @@ use_addresses(struct conn *conn, const struct names_answer *got)
 		return;
 	}
 	for (i = 0; i < got->n && n < CONN_ADDRS; i++)
-		if (decide_address(lists, &conn->request->host,
-		    &got->addrs[i], own_has(conn->p->own, &got->addrs[i])))
+		if (decide_address(lists, &conn->request->host, &got->addrs[i],
+			own_has(conn->p->own, &got->addrs[i])))
 			good[n++] = got->addrs[i];
 	if (n == 0) {
 		conn_refuse(conn, &private_address);
 		return;
 	}
 	dial_interleave(good, n);
-	conn->request->dial = dial_start(conn->p, good, n, conn->port,
-	    on_dialed, conn);
+	conn->request->dial =
+	    dial_start(conn->p, good, n, conn->port, on_dialed, conn);
 	if (conn->request->dial == NULL)
 		conn_failed(conn, -ENOMEM);
 }
@@ -421,12 +418,12 @@ take_connect(struct conn *conn, const char *buf, bool *ret_bad_name)
 
 	conn->ask = CONN_ASK_CONNECT;
 	if (http1_head_framing(&req->head, buf, false, &framing, &length,
-	    &fault) < 0)
+		&fault) < 0)
 		return fault;
 	if (framing != HTTP1_NO_BODY)
 		return HTTP1_LENGTH_BAD;
 	if (http1_target_authority(buf, req->head.target, &host, &conn->port,
-	    &fault) < 0)
+		&fault) < 0)
 		return fault;
 	if (hostname_parse(buf + host.at, host.len, &req->host, NULL) < 0) {
 		*ret_bad_name = true;
@@ -457,7 +454,7 @@ take_head(struct conn *conn, const char *data, size_t len)
 	enum http1_fault fault;
 
 	fault = connect ? take_connect(conn, data, &bad_name) :
-	    plain_take(conn, data, &bad_name);
+			  plain_take(conn, data, &bad_name);
 	if (keep_rest(conn, data, len, req->head.size) < 0) {
 		conn_free(conn, true);
 		return;
@@ -511,8 +508,8 @@ read_head(struct conn *conn, const char *data, size_t len)
 static bool
 read_client(struct conn *conn, const char **ret_data, size_t *ret_len)
 {
-	ssize_t n = side_recv(conn->p, &conn->client, conn->p->scratch,
-	    HTTP1_HEAD_MAX);
+	ssize_t n =
+	    side_recv(conn->p, &conn->client, conn->p->scratch, HTTP1_HEAD_MAX);
 
 	if (n == -EAGAIN)
 		return false;
@@ -623,7 +620,7 @@ take_request(struct conn *conn, const struct socks5_request *got,
 		memcpy(addr.bytes, host, got->host_len);
 		hostname_from_addr(&addr, &conn->request->host);
 	} else if (hostname_parse((const char *)(const void *)host,
-	    got->host_len, &conn->request->host, NULL) < 0) {
+		       got->host_len, &conn->request->host, NULL) < 0) {
 		(void)log_clean(conn->request->host.text,
 		    sizeof(conn->request->host.text), host, got->host_len);
 		refuse_name(conn);
@@ -640,14 +637,14 @@ read_socks(struct conn *conn)
 	int used;
 
 	if (!conn->request->greeted) {
-		used = read_greeting(conn, (const uint8_t *)(const void *)
-		    conn->in.data, conn->in.len);
+		used = read_greeting(conn,
+		    (const uint8_t *)(const void *)conn->in.data, conn->in.len);
 		if (used <= 0)
 			return;
 		buf_drop(&conn->in, (size_t)used);
 	}
-	used = socks5_read_request((const uint8_t *)(const void *)
-	    conn->in.data, conn->in.len, &got);
+	used = socks5_read_request((const uint8_t *)(const void *)conn->in.data,
+	    conn->in.len, &got);
 	if (used < 0) {
 		conn_free(conn, false);
 		return;
@@ -682,8 +679,7 @@ socks_readable(struct conn *conn, struct side *side)
 static void
 linger_readable(struct conn *conn, struct side *side)
 {
-	ssize_t n = side_recv(conn->p, side, conn->p->scratch,
-	    PROXYD_SCRATCH);
+	ssize_t n = side_recv(conn->p, side, conn->p->scratch, PROXYD_SCRATCH);
 
 	if (n == -EAGAIN)
 		return;
@@ -813,7 +809,7 @@ conn_expire(struct proxyd *p)
 
 	for (i = 0; i < CONN_PHASES; i++) {
 		limit = phase_limit_s[i] != 0 ? (time_t)phase_limit_s[i] :
-		    p->tunnel_idle_s;
+						p->tunnel_idle_s;
 		while ((conn = TAILQ_FIRST(&p->phases[i])) != NULL &&
 		    now - conn->since >= limit)
 			expire(conn);

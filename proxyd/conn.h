@@ -30,36 +30,29 @@ LIST_HEAD(conn_list, conn);
 
 /* What a connection waits for; each phase has one time limit (SPEC AB). */
 enum conn_phase {
-	CONN_HEAD,	/* first byte to end of the head */
-	CONN_KEPT,	/* next request on a kept connection */
-	CONN_CONNECT,	/* resolver and upstream */
-	CONN_EXCHANGE,	/* plain HTTP */
+	CONN_HEAD, /* first byte to end of the head */
+	CONN_KEPT, /* next request on a kept connection */
+	CONN_CONNECT, /* resolver and upstream */
+	CONN_EXCHANGE, /* plain HTTP */
 	CONN_TUNNEL,
-	CONN_HALF,	/* tunnel with one direction closed */
-	CONN_LINGER,	/* answered, reading what the client still sends */
+	CONN_HALF, /* tunnel with one direction closed */
+	CONN_LINGER, /* answered, reading what the client still sends */
 	CONN_PHASES
 };
 
-enum conn_listener {
-	CONN_HTTP,
-	CONN_SOCKS
-};
+enum conn_listener { CONN_HTTP, CONN_SOCKS };
 
 /* How the target was asked for, hence how an answer looks. */
-enum conn_ask {
-	CONN_ASK_CONNECT,
-	CONN_ASK_PLAIN,
-	CONN_ASK_SOCKS
-};
+enum conn_ask { CONN_ASK_CONNECT, CONN_ASK_PLAIN, CONN_ASK_SOCKS };
 
 /* Which code has the connection; table in conn.c. */
 enum conn_mode {
-	CONN_MODE_HTTP,	/* reading a head */
+	CONN_MODE_HTTP, /* reading a head */
 	CONN_MODE_SOCKS,
-	CONN_MODE_WAIT,	/* for resolver or upstream; nothing is read */
+	CONN_MODE_WAIT, /* for resolver or upstream; nothing is read */
 	CONN_MODE_TUNNEL,
 	CONN_MODE_PLAIN,
-	CONN_MODE_ANSWER,	/* a refusal is on its way, then the next head */
+	CONN_MODE_ANSWER, /* a refusal is on its way, then the next head */
 	CONN_MODE_LINGER,
 	CONN_MODES
 };
@@ -70,9 +63,9 @@ enum conn_mode {
 struct conn_request {
 	struct http1_head head;
 	bool head_started;
-	bool greeted;	/* SOCKS */
-	bool keep;	/* plain: the connection may be kept */
-	bool no_answer_body;	/* HEAD */
+	bool greeted; /* SOCKS */
+	bool keep; /* plain: the connection may be kept */
+	bool no_answer_body; /* HEAD */
 	struct hostname host;
 	struct names_wait wait;
 	struct dial *dial;
@@ -87,17 +80,17 @@ struct conn {
 	struct side upstream;
 	struct conn_request *request;
 	struct plain *plain;
-	struct buf in;	/* read from the client, not yet used */
-	time_t since;	/* start of the phase or last activity */
-	size_t discarded;	/* bytes read while lingering */
+	struct buf in; /* read from the client, not yet used */
+	time_t since; /* start of the phase or last activity */
+	size_t discarded; /* bytes read while lingering */
 	uint16_t port;
 	uint8_t phase;
 	uint8_t mode;
 	uint8_t listener;
 	uint8_t ask;
-	bool overflow;	/* beyond the limit: will be refused */
-	bool more;	/* in may hold another request */
-	bool *gone;	/* set by conn_free() for conn_next_request() */
+	bool overflow; /* beyond the limit: will be refused */
+	bool more; /* in may hold another request */
+	bool *gone; /* set by conn_free() for conn_next_request() */
 };
 
 /* Takes fd. */

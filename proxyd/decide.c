@@ -12,9 +12,9 @@
 #include "common/size.h"
 
 struct rule {
-	uint32_t pattern;	/* offsets into text */
+	uint32_t pattern; /* offsets into text */
 	uint32_t origin;
-	uint16_t port;	/* 0: the default ports */
+	uint16_t port; /* 0: the default ports */
 	bool exact;
 };
 
@@ -34,7 +34,7 @@ struct decide_lists {
 	char *text;
 	size_t text_len;
 	size_t text_cap;
-	uint32_t last_origin;	/* equal origins follow each other */
+	uint32_t last_origin; /* equal origins follow each other */
 };
 
 #define TEXT_MAX (1u << 20)
@@ -146,16 +146,16 @@ add_rule(struct decide_lists *lists, struct rule **rules, size_t *n,
 }
 
 int
-decide_lists_allow(struct decide_lists *lists, const char *pattern,
-    size_t len, uint16_t port, const char *origin, size_t origin_len)
+decide_lists_allow(struct decide_lists *lists, const char *pattern, size_t len,
+    uint16_t port, const char *origin, size_t origin_len)
 {
 	return add_rule(lists, &lists->allow, &lists->nallow, pattern, len,
 	    port, origin, origin_len);
 }
 
 int
-decide_lists_deny(struct decide_lists *lists, const char *pattern,
-    size_t len, const char *origin, size_t origin_len)
+decide_lists_deny(struct decide_lists *lists, const char *pattern, size_t len,
+    const char *origin, size_t origin_len)
 {
 	return add_rule(lists, &lists->deny, &lists->ndeny, pattern, len, 0,
 	    origin, origin_len);
@@ -175,8 +175,7 @@ decide_lists_private(struct decide_lists *lists, const char *cidr,
 	if (at < 0)
 		return (int)at;
 	range.host = (uint32_t)at;
-	grown = reallocarray(lists->ranges, lists->nranges + 1,
-	    sizeof(*grown));
+	grown = reallocarray(lists->ranges, lists->nranges + 1, sizeof(*grown));
 	if (grown == NULL)
 		return -ENOMEM;
 	lists->ranges = grown;
@@ -200,7 +199,7 @@ find_deny(const struct decide_lists *lists, const char *host)
 
 	for (i = 0; i < lists->ndeny; i++)
 		if (hostname_deny_match(lists->text + lists->deny[i].pattern,
-		    host))
+			host))
 			return &lists->deny[i];
 	return NULL;
 }
@@ -297,8 +296,8 @@ is_permitted(const struct decide_lists *lists, const char *host,
 
 	for (i = 0; i < lists->nranges; i++)
 		if (hostname_cidr_match(&lists->ranges[i].cidr, addr) &&
-		    hostname_pattern_match(lists->text +
-		    lists->ranges[i].host, host))
+		    hostname_pattern_match(lists->text + lists->ranges[i].host,
+			host))
 			return true;
 	return false;
 }
@@ -332,7 +331,7 @@ const char *
 decide_reason_code(enum decide_reason reason)
 {
 	return (unsigned)reason < DECIDE_REASONS ? reasons[reason].code :
-	    "unknown";
+						   "unknown";
 }
 
 /* Text so far; what does not fit is left out. */
@@ -392,12 +391,12 @@ fixed_length(const char *template, const char *port)
 {
 	size_t n = 0;
 
-	for (; *template != '\0'; template++) {
+	for (; *template != '\0'; template ++) {
 		if (*template != '%') {
 			n++;
 			continue;
 		}
-		template++;
+		template ++;
 		if (*template == 'p')
 			n += strlen(port);
 	}
@@ -415,12 +414,12 @@ expand(const char *template, const struct decide_verdict *verdict,
 	fixed = fixed_length(template, digits);
 	out->len = 0;
 	out->text[0] = '\0';
-	for (; *template != '\0'; template++) {
+	for (; *template != '\0'; template ++) {
 		if (*template != '%') {
 			put(out, template, 1);
 			continue;
 		}
-		template++;
+		template ++;
 		if (*template == 'h')
 			put_cut(out, host, out->max - fixed);
 		else if (*template == 'p')

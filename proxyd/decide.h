@@ -43,8 +43,8 @@ int decide_lists_private(struct decide_lists *lists, const char *cidr,
     size_t cidr_len, const char *host, size_t host_len);
 
 struct decide_verdict {
-	enum decide_reason reason;	/* DECIDE_ALLOWED permits */
-	const char *pattern;	/* rule that decided or "", owned by lists */
+	enum decide_reason reason; /* DECIDE_ALLOWED permits */
+	const char *pattern; /* rule that decided or "", owned by lists */
 	const char *origin;
 };
 
@@ -62,8 +62,8 @@ bool decide_address(const struct decide_lists *lists,
 /* Texts for people.  host is shown as is: it must be canonical or cleaned. */
 const char *decide_reason_code(enum decide_reason reason);
 /* ASCII, at most DECIDE_PHRASE_MAX bytes; a longer host is cut inside. */
-void decide_phrase(enum decide_reason reason, const char *host,
-    uint16_t port, char ret_text[DECIDE_PHRASE_MAX + 1]);
+void decide_phrase(enum decide_reason reason, const char *host, uint16_t port,
+    char ret_text[DECIDE_PHRASE_MAX + 1]);
 void decide_rule_text(const struct decide_verdict *verdict, const char *host,
     uint16_t port, char ret_text[DECIDE_TEXT_MAX + 1]);
 void decide_remedy_text(enum decide_reason reason, const char *host,

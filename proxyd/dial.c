@@ -27,7 +27,7 @@ struct dial {
 	void (*fn)(void *ctx, int fd);
 	void *ctx;
 	struct event timer;
-	int error;	/* of the last failure, negative */
+	int error; /* of the last failure, negative */
 	uint16_t port;
 	size_t n;
 	size_t next;
@@ -142,8 +142,8 @@ dial_step(struct dial *dial)
 {
 	while (dial->next < dial->n) {
 		size_t i = dial->next++;
-		int r = attempt_start(dial, &dial->attempts[i],
-		    &dial->addrs[i]);
+		int r =
+		    attempt_start(dial, &dial->attempts[i], &dial->addrs[i]);
 
 		if (r < 0) {
 			dial->error = r;

@@ -15,7 +15,7 @@
 struct dial;
 struct proxyd;
 
-#define DIAL_MAX 8	/* addresses tried */
+#define DIAL_MAX 8 /* addresses tried */
 
 /*
  * fn gets a connected, non-blocking descriptor that it owns, or -errno of the

@@ -126,8 +126,8 @@ static const struct peer_ops ops = {
 int
 dispatch_start(struct proxyd *p, int fd)
 {
-	p->supervisor = peer_new(p->base, fd, PROC_PROXYD, PROC_SUPERVISOR,
-	    &ops, p);
+	p->supervisor =
+	    peer_new(p->base, fd, PROC_PROXYD, PROC_SUPERVISOR, &ops, p);
 	if (p->supervisor == NULL)
 		return -ENOMEM;
 	return PEER_SEND(p->supervisor, ready, .unused_ = 0);

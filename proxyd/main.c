@@ -28,9 +28,9 @@
 #include "proxyd/report.h"
 #include "proxyd/session.h"
 
-#define TUNNEL_IDLE_S 3600	/* SPEC AB */
-#define NOFILE_OTHER 512	/* descriptors that are no tunnel's */
-#define CALLBACKS_TURN 64	/* then the poll set is asked again */
+#define TUNNEL_IDLE_S 3600 /* SPEC AB */
+#define NOFILE_OTHER 512 /* descriptors that are no tunnel's */
+#define CALLBACKS_TURN 64 /* then the poll set is asked again */
 
 struct options {
 	const char *user;
@@ -42,7 +42,8 @@ struct options {
 static void
 usage(void)
 {
-	(void)fprintf(stderr, "usage: stockade-proxyd [-u user] [-r directory]"
+	(void)fprintf(stderr,
+	    "usage: stockade-proxyd [-u user] [-r directory]"
 	    " [-l level] [-i seconds]\n");
 	exit(1);
 }
@@ -107,7 +108,7 @@ on_tick(int fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	conn_expire(p);
-	LIST_FOREACH(session, &p->sessions, link)
+	LIST_FOREACH (session, &p->sessions, link)
 		report_tick(session);
 }
 
@@ -129,8 +130,8 @@ new_base(void)
 		return NULL;
 	(void)event_config_set_max_dispatch_interval(config, NULL,
 	    CALLBACKS_TURN, 0);
-	(void)event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK |
-	    EVENT_BASE_FLAG_IGNORE_ENV);
+	(void)event_config_set_flag(config,
+	    EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_IGNORE_ENV);
 	base = event_base_new_with_config(config);
 	event_config_free(config);
 	return base;
@@ -150,8 +151,7 @@ prepare(struct proxyd *p, const struct options *opt)
 		TAILQ_INIT(&p->phases[i]);
 	p->tunnel_idle_s = opt->idle_s;
 	if (nofile < NOFILE_OTHER + 64)
-		proc_fatal("the limit of open files (%lu) is too low",
-		    nofile);
+		proc_fatal("the limit of open files (%lu) is too low", nofile);
 	p->nofile_max = (nofile - NOFILE_OTHER) / 2;
 	p->conns_max = p->nofile_max;
 	p->conns_session_max = p->nofile_max;

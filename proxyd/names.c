@@ -26,10 +26,10 @@
 #define ADDR_BYTES 17
 
 struct names_entry {
-	TAILQ_ENTRY(names_entry) age;	/* oldest first */
+	TAILQ_ENTRY(names_entry) age; /* oldest first */
 	SLIST_ENTRY(names_entry) bucket;
 	TAILQ_HEAD(, names_wait) waits;
-	uint64_t request;	/* 0: answered */
+	uint64_t request; /* 0: answered */
 	time_t expires;
 	struct names_answer *answer;
 	unsigned hash;
@@ -57,7 +57,7 @@ static const struct names_answer answer_busy = { .status = RESOLVE_BUSY };
 static unsigned
 hash_name(const char *name)
 {
-	uint32_t h = 2166136261u;	/* FNV-1a; names passed the lists */
+	uint32_t h = 2166136261u; /* FNV-1a; names passed the lists */
 
 	for (; *name != '\0'; name++)
 		h = (h ^ (unsigned char)*name) * 16777619u;
@@ -80,8 +80,7 @@ names_new(struct proxyd *p)
 static void
 entry_free(struct names *names, struct names_entry *entry)
 {
-	SLIST_REMOVE(&names->buckets[entry->hash], entry, names_entry,
-	    bucket);
+	SLIST_REMOVE(&names->buckets[entry->hash], entry, names_entry, bucket);
 	if (entry->request != 0) {
 		TAILQ_REMOVE(&names->pending, entry, age);
 		names->npending--;
@@ -138,7 +137,7 @@ find(struct names *names, const char *name, unsigned hash)
 {
 	struct names_entry *entry;
 
-	SLIST_FOREACH(entry, &names->buckets[hash], bucket)
+	SLIST_FOREACH (entry, &names->buckets[hash], bucket)
 		if (strcmp(entry->name, name) == 0)
 			return entry;
 	return NULL;
@@ -196,8 +195,8 @@ names_ask(struct names *names, const char *name, struct names_wait *wait)
 			return &answer_failed;
 		ask.request = entry->request;
 		MSG_SET_STR(ask.name, name);
-		if (peer_send(names->resolver, MSG_resolve_ask, &ask, NULL,
-		    0) < 0) {
+		if (peer_send(names->resolver, MSG_resolve_ask, &ask, NULL, 0) <
+		    0) {
 			entry_free(names, entry);
 			return &answer_failed;
 		}
@@ -218,8 +217,7 @@ names_cancel(struct names_wait *wait)
 
 /* Whole records of 17 bytes, families 4 and 6 only, at most NAMES_ADDRS. */
 static int
-read_addresses(const struct msg_resolve_answer *msg,
-    struct names_answer *ret)
+read_addresses(const struct msg_resolve_answer *msg, struct names_answer *ret)
 {
 	size_t i;
 
@@ -266,7 +264,7 @@ on_answer(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
 
 	(void)peer;
 	close_all(fds, nfds);
-	TAILQ_FOREACH(entry, &names->pending, age)
+	TAILQ_FOREACH (entry, &names->pending, age)
 		if (entry->request == got->request)
 			break;
 	/* Numbers are never reused, so one that is not known was made up. */

@@ -22,7 +22,7 @@ struct names_entry;
 struct proxyd;
 
 struct names_answer {
-	unsigned status;	/* enum resolve_status */
+	unsigned status; /* enum resolve_status */
 	size_t n;
 	struct hostname_addr addrs[NAMES_ADDRS];
 };
@@ -31,7 +31,7 @@ struct names_answer {
  * goes away. */
 struct names_wait {
 	TAILQ_ENTRY(names_wait) link;
-	struct names_entry *entry;	/* NULL: nothing is waited for */
+	struct names_entry *entry; /* NULL: nothing is waited for */
 	void (*fn)(void *ctx, const struct names_answer *answer);
 	void *ctx;
 };
@@ -43,15 +43,14 @@ void names_free(struct names *names);
 int names_link(struct names *names, int fd);
 
 /* The answer if it is known, valid until the next call; else NULL. */
-const struct names_answer *names_known(struct names *names,
-    const char *name);
+const struct names_answer *names_known(struct names *names, const char *name);
 
 /*
  * As above, but what is not known is asked for: on NULL,
  * wait->fn is called later from the loop, once, unless cancelled.
  */
-const struct names_answer *names_ask(struct names *names, const char *name,
-    struct names_wait *wait);
+const struct names_answer *
+names_ask(struct names *names, const char *name, struct names_wait *wait);
 void names_cancel(struct names_wait *wait);
 
 #endif

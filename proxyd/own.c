@@ -19,14 +19,20 @@
 
 #define ADDRS_MAX 4096
 
+/* The same address may be on two interfaces and leave one of them. */
+struct own_addr {
+	struct hostname_addr addr;
+	unsigned index; /* of the interface */
+};
+
 struct own {
 	int fd;
 	struct event *ev;
-	struct hostname_addr *addrs;
+	struct own_addr *addrs;
 	size_t n;
-	bool done;	/* the dump is complete */
+	bool done; /* the dump is complete */
 	uint32_t seq;
-	char buf[32768] __attribute__((aligned(NLMSG_ALIGNTO)));
+	char buf[32768];
 };
 
 bool
@@ -35,38 +41,40 @@ own_has(const struct own *own, const struct hostname_addr *addr)
 	size_t i;
 
 	for (i = 0; i < own->n; i++)
-		if (hostname_addr_equal(&own->addrs[i], addr))
+		if (hostname_addr_equal(&own->addrs[i].addr, addr))
 			return true;
 	return false;
 }
 
 static void
-add(struct own *own, const struct hostname_addr *addr)
-{
-	struct hostname_addr *grown;
-
-	if (own_has(own, addr) || own->n >= ADDRS_MAX)
-		return;
-	if (own->n % 16 == 0) {
-		grown = reallocarray(own->addrs, own->n + 16,
-		    sizeof(*grown));
-		if (grown == NULL)
-			return;
-		own->addrs = grown;
-	}
-	own->addrs[own->n++] = *addr;
-}
-
-static void
-del(struct own *own, const struct hostname_addr *addr)
+del(struct own *own, const struct own_addr *entry)
 {
 	size_t i;
 
 	for (i = 0; i < own->n; i++)
-		if (hostname_addr_equal(&own->addrs[i], addr)) {
+		if (own->addrs[i].index == entry->index &&
+		    hostname_addr_equal(&own->addrs[i].addr, &entry->addr)) {
 			own->addrs[i] = own->addrs[--own->n];
 			return;
 		}
+}
+
+/* Also sent when an address that is known changes. */
+static void
+add(struct own *own, const struct own_addr *entry)
+{
+	struct own_addr *grown;
+
+	del(own, entry);
+	if (own->n >= ADDRS_MAX)
+		return;
+	if (own->n % 16 == 0) {
+		grown = reallocarray(own->addrs, own->n + 16, sizeof(*grown));
+		if (grown == NULL)
+			return;
+		own->addrs = grown;
+	}
+	own->addrs[own->n++] = *entry;
 }
 
 /*
@@ -74,34 +82,40 @@ del(struct own *own, const struct hostname_addr *addr)
  * attributes are walked by hand: the kernel's macros mix signed and unsigned.
  */
 static void
-read_address(struct own *own, const struct nlmsghdr *msg)
+read_address(struct own *own, unsigned type, const char *at, size_t len)
 {
-	const struct ifaddrmsg *ifa = NLMSG_DATA(msg);
-	const char *at = (const char *)msg + NLMSG_SPACE(sizeof(*ifa));
-	const char *end = (const char *)msg + msg->nlmsg_len;
-	size_t want = ifa->ifa_family == AF_INET ? 4 : 16;
-	struct hostname_addr addr = { .family = want == 4 ? 4 : 6 };
+	const char *end = at + len;
+	struct ifaddrmsg ifa;
+	struct own_addr entry = { .addr = { .family = 6 } };
 	struct rtattr attr;
 	bool found = false;
+	size_t want;
 
+	if (len < sizeof(ifa))
+		return;
+	memcpy(&ifa, at, sizeof(ifa));
+	want = ifa.ifa_family == AF_INET ? 4 : 16;
+	entry.addr.family = want == 4 ? 4 : 6;
+	entry.index = ifa.ifa_index;
+	at += NLMSG_ALIGN(sizeof(ifa));
 	while (end - at >= (ptrdiff_t)sizeof(attr)) {
 		memcpy(&attr, at, sizeof(attr));
 		if (attr.rta_len < sizeof(attr) || attr.rta_len > end - at)
-			break;
+			return;
 		if (attr.rta_len == sizeof(attr) + want &&
 		    (attr.rta_type == IFA_LOCAL ||
-		    (attr.rta_type == IFA_ADDRESS && !found))) {
-			memcpy(addr.bytes, at + sizeof(attr), want);
+			(attr.rta_type == IFA_ADDRESS && !found))) {
+			memcpy(entry.addr.bytes, at + sizeof(attr), want);
 			found = true;
 		}
 		at += RTA_ALIGN(attr.rta_len);
 	}
 	if (!found)
 		return;
-	if (msg->nlmsg_type == RTM_NEWADDR)
-		add(own, &addr);
+	if (type == RTM_NEWADDR)
+		add(own, &entry);
 	else
-		del(own, &addr);
+		del(own, &entry);
 }
 
 static int
@@ -110,10 +124,10 @@ ask(struct own *own)
 	struct {
 		struct nlmsghdr head;
 		struct ifaddrmsg body;
-	} req = { .head = {
-		.nlmsg_len = sizeof(req), .nlmsg_type = RTM_GETADDR,
-		.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP,
-		.nlmsg_seq = ++own->seq } };
+	} req = { .head = { .nlmsg_len = sizeof(req),
+		      .nlmsg_type = RTM_GETADDR,
+		      .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP,
+		      .nlmsg_seq = ++own->seq } };
 
 	if (send(own->fd, &req, sizeof(req), 0) < 0)
 		return -errno;
@@ -126,9 +140,9 @@ read_some(struct own *own, int flags)
 {
 	struct sockaddr_nl from;
 	socklen_t from_len = sizeof(from);
-	const struct nlmsghdr *msg;
+	struct nlmsghdr msg;
+	size_t at = 0, size;
 	ssize_t n;
-	unsigned left;
 
 	n = recvfrom(own->fd, own->buf, sizeof(own->buf), flags,
 	    (struct sockaddr *)&from, &from_len);
@@ -136,15 +150,21 @@ read_some(struct own *own, int flags)
 		return -errno;
 	if (from_len != sizeof(from) || from.nl_pid != 0)
 		return 0;
-	left = (unsigned)n;
-	for (msg = (const struct nlmsghdr *)(const void *)own->buf;
-	    NLMSG_OK(msg, left); msg = NLMSG_NEXT(msg, left)) {
-		if (msg->nlmsg_type == NLMSG_DONE ||
-		    msg->nlmsg_type == NLMSG_ERROR)
+	for (size = (size_t)n; size - at >= sizeof(msg);) {
+		memcpy(&msg, own->buf + at, sizeof(msg));
+		if (msg.nlmsg_len < sizeof(msg) || msg.nlmsg_len > size - at)
+			break;
+		if (msg.nlmsg_type == NLMSG_DONE ||
+		    msg.nlmsg_type == NLMSG_ERROR)
 			own->done = true;
-		if (msg->nlmsg_type == RTM_NEWADDR ||
-		    msg->nlmsg_type == RTM_DELADDR)
-			read_address(own, msg);
+		if (msg.nlmsg_type == RTM_NEWADDR ||
+		    msg.nlmsg_type == RTM_DELADDR)
+			read_address(own, msg.nlmsg_type,
+			    own->buf + at + NLMSG_HDRLEN,
+			    msg.nlmsg_len - NLMSG_HDRLEN);
+		at += NLMSG_ALIGN(msg.nlmsg_len);
+		if (at > size)
+			break;
 	}
 	return 0;
 }
@@ -159,8 +179,9 @@ own_new(void)
 	if (own == NULL)
 		return NULL;
 	own->fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-	if (own->fd < 0 || bind(own->fd, (const struct sockaddr *)&sa,
-	    sizeof(sa)) < 0 || ask(own) < 0)
+	if (own->fd < 0 ||
+	    bind(own->fd, (const struct sockaddr *)&sa, sizeof(sa)) < 0 ||
+	    ask(own) < 0)
 		goto fail;
 	while (!own->done)
 		if (read_some(own, 0) < 0)
@@ -189,8 +210,8 @@ on_change(int fd, short what, void *arg)
 int
 own_start(struct own *own, struct event_base *base)
 {
-	own->ev = event_new(base, own->fd, EV_READ | EV_PERSIST, on_change,
-	    own);
+	own->ev =
+	    event_new(base, own->fd, EV_READ | EV_PERSIST, on_change, own);
 	if (own->ev == NULL || event_add(own->ev, NULL) < 0)
 		return -ENOMEM;
 	return 0;

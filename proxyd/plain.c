@@ -17,24 +17,24 @@
 #include "proxyd/rewrite.h"
 
 struct plain {
-	struct hostname host;	/* that the upstream is connected to */
+	struct hostname host; /* that the upstream is connected to */
 	uint16_t port;
-	bool reused;	/* the upstream answered before */
-	bool retry;	/* safe to send again on a new connection */
+	bool reused; /* the upstream answered before */
+	bool retry; /* safe to send again on a new connection */
 	bool keep_client;
 	bool keep_upstream;
 	bool was_head;
-	bool http10;	/* the client speaks HTTP/1.0 */
-	bool got_any;	/* bytes of the answer */
-	bool answered;	/* its final head is with the client */
-	struct buf head;	/* of the request, as it goes on */
-	struct buf early;	/* incomplete head of the answer */
+	bool http10; /* the client speaks HTTP/1.0 */
+	bool got_any; /* bytes of the answer */
+	bool answered; /* its final head is with the client */
+	struct buf head; /* of the request, as it goes on */
+	struct buf early; /* incomplete head of the answer */
 	struct http1_head res;
 	struct http1_body req_body;
 	struct http1_body res_body;
 	enum http1_framing req_framing;
 	uint64_t req_length;
-	enum http1_framing out_framing;	/* of the answer, to the client */
+	enum http1_framing out_framing; /* of the answer, to the client */
 };
 
 void
@@ -93,9 +93,9 @@ plain_take(struct conn *conn, const char *buf, bool *ret_bad_name)
 	if (plain == NULL)
 		return HTTP1_HEAD_TOO_LARGE;
 	if (http1_head_framing(&req->head, buf, false, &plain->req_framing,
-	    &plain->req_length, &fault) < 0 ||
+		&plain->req_length, &fault) < 0 ||
 	    http1_target_absolute(buf, req->head.target, &host, &conn->port,
-	    &path, &fault) < 0)
+		&path, &fault) < 0)
 		return fault;
 	plain->was_head = http1_span_is(buf, req->head.method, "HEAD");
 	plain->http10 = req->head.minor == 0;
@@ -132,15 +132,15 @@ plain_can_reuse(const struct conn *conn)
  */
 static int
 encode_body(struct http1_body *body, enum http1_framing framing,
-    const char *data, size_t len, char *out, size_t *ret_used,
-    size_t *ret_len, enum http1_fault *ret_fault)
+    const char *data, size_t len, char *out, size_t *ret_used, size_t *ret_len,
+    enum http1_fault *ret_fault)
 {
 	size_t at = 0, put = 0, used, content;
 	bool chunks = framing == HTTP1_BY_CHUNKS;
 
 	while (at < len && !http1_body_done(body)) {
-		if (http1_body_read(body, data + at, len - at, &used,
-		    &content, ret_fault) < 0)
+		if (http1_body_read(body, data + at, len - at, &used, &content,
+			ret_fault) < 0)
 			return -EPROTO;
 		at += used;
 		if (content == 0)
@@ -203,8 +203,9 @@ pump_request(struct conn *conn, const char *data, size_t len)
 		conn_free(conn, true);
 		return r;
 	}
-	r = put == 0 ? 0 : side_send(conn->p, &conn->upstream,
-	    conn->p->encode, put);
+	r = put == 0 ?
+	    0 :
+	    side_send(conn->p, &conn->upstream, conn->p->encode, put);
 	if (r < 0)
 		stop_request(conn);
 	else if (r > 0)
@@ -230,7 +231,7 @@ plain_connected(struct conn *conn, bool reused)
 	conn->mode = CONN_MODE_PLAIN;
 	conn_set_phase(conn, CONN_EXCHANGE);
 	if (side_send(conn->p, &conn->upstream, plain->head.data,
-	    plain->head.len) < 0) {
+		plain->head.len) < 0) {
 		plain_lost(conn, -EPIPE);
 		return;
 	}
@@ -305,8 +306,8 @@ pump_answer(struct conn *conn, const char *data, size_t len, size_t ahead)
 		    &fault);
 		from = data;
 	} else {
-		r = encode_body(&plain->res_body, plain->out_framing, data,
-		    len, p->encode + ahead, &used, &put, &fault);
+		r = encode_body(&plain->res_body, plain->out_framing, data, len,
+		    p->encode + ahead, &used, &put, &fault);
 	}
 	if (r == 0 && ahead + put > 0)
 		r = side_send(p, &conn->client, from, ahead + put);
@@ -335,20 +336,21 @@ take_answer(struct conn *conn, const char *data)
 	uint64_t length;
 
 	/* An origin must not make clients look for a proxy password. */
-	if (plain->res.status == 407 || http1_head_framing(&plain->res, data,
-	    plain->was_head, &framing, &length, &fault) < 0)
+	if (plain->res.status == 407 ||
+	    http1_head_framing(&plain->res, data, plain->was_head, &framing,
+		&length, &fault) < 0)
 		return -EPROTO;
 	http1_body_init(&plain->res_body, framing, length);
 	how.framing = framing;
 	how.length = length;
 	if (framing == HTTP1_BY_CHUNKS || framing == HTTP1_UNTIL_CLOSE)
-		how.framing = plain->http10 ? HTTP1_UNTIL_CLOSE :
-		    HTTP1_BY_CHUNKS;
+		how.framing =
+		    plain->http10 ? HTTP1_UNTIL_CLOSE : HTTP1_BY_CHUNKS;
 	plain->out_framing = how.framing;
 	if (how.framing == HTTP1_UNTIL_CLOSE || !request_done(conn))
 		plain->keep_client = false;
-	plain->keep_upstream = framing != HTTP1_UNTIL_CLOSE &&
-	    http1_head_keeps(&plain->res, data);
+	plain->keep_upstream =
+	    framing != HTTP1_UNTIL_CLOSE && http1_head_keeps(&plain->res, data);
 	how.keep = plain->keep_client;
 	plain->answered = true;
 	return rewrite_response(&plain->res, data, &how, conn->p->encode,
@@ -426,13 +428,12 @@ answer_eof(struct conn *conn)
 	static const char end[] = "0\r\n\r\n";
 	struct plain *plain = conn->plain;
 
-	if (!plain->answered ||
-	    plain->res_body.framing != HTTP1_UNTIL_CLOSE) {
+	if (!plain->answered || plain->res_body.framing != HTTP1_UNTIL_CLOSE) {
 		plain_lost(conn, -EPIPE);
 		return;
 	}
-	if (plain->out_framing == HTTP1_BY_CHUNKS && side_send(conn->p,
-	    &conn->client, end, sizeof(end) - 1) < 0) {
+	if (plain->out_framing == HTTP1_BY_CHUNKS &&
+	    side_send(conn->p, &conn->client, end, sizeof(end) - 1) < 0) {
 		conn_free(conn, true);
 		return;
 	}
@@ -494,8 +495,8 @@ client_readable(struct conn *conn)
 	}
 	conn_touch(conn);
 	used = pump_request(conn, p->scratch, (size_t)n);
-	if (used >= 0 && used < n && buf_add(&conn->in, p->scratch + used,
-	    (size_t)(n - used)) < 0)
+	if (used >= 0 && used < n &&
+	    buf_add(&conn->in, p->scratch + used, (size_t)(n - used)) < 0)
 		conn_free(conn, true);
 }
 
@@ -515,8 +516,8 @@ plain_drained(struct conn *conn, struct side *side)
 	if (side == &conn->client)
 		side_read(&conn->upstream, !conn->upstream.eof);
 	else
-		side_read(&conn->client, !conn->client.eof &&
-		    !conn->upstream.shut);
+		side_read(&conn->client,
+		    !conn->client.eof && !conn->upstream.shut);
 }
 
 void

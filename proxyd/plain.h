@@ -22,8 +22,8 @@ struct side;
  * visible outside.  HTTP1_OK, or the fault to answer; *ret_bad_name: the head
  * is well-formed but its host is not, which is a refusal.
  */
-enum http1_fault plain_take(struct conn *conn, const char *buf,
-    bool *ret_bad_name);
+enum http1_fault
+plain_take(struct conn *conn, const char *buf, bool *ret_bad_name);
 
 /* The target was judged before: whether the kept upstream is the one. */
 bool plain_can_reuse(const struct conn *conn);

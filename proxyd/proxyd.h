@@ -28,7 +28,7 @@ LIST_HEAD(session_list, session);
  * and encode; none keeps a pointer into them across a return to the loop.
  */
 #define PROXYD_SCRATCH (256u * 1024)
-#define PROXYD_ENCODE (PROXYD_SCRATCH + 20u * 1024)	/* a head more */
+#define PROXYD_ENCODE (PROXYD_SCRATCH + 20u * 1024) /* a head more */
 
 /* Above this many waiting bytes in all, reads become small. */
 #define PROXYD_PENDING_HIGH (32u << 20)
@@ -38,17 +38,17 @@ struct proxyd {
 	struct peer *supervisor;
 	struct names *names;
 	struct own *own;
-	struct event *tick;	/* every second: time limits, reports */
+	struct event *tick; /* every second: time limits, reports */
 	struct event *accept_again;
 	struct session_list sessions;
-	struct conn_queue phases[CONN_PHASES];	/* oldest first */
+	struct conn_queue phases[CONN_PHASES]; /* oldest first */
 	char *scratch;
 	char *encode;
-	size_t pending_bytes;	/* waiting in all side buffers */
+	size_t pending_bytes; /* waiting in all side buffers */
 	size_t nconns;
 	size_t conns_max;
 	size_t conns_session_max;
-	size_t nofile_max;	/* what conns_max may be at most */
+	size_t nofile_max; /* what conns_max may be at most */
 	time_t tunnel_idle_s;
 	int reserve_fd;
 };

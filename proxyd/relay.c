@@ -63,8 +63,8 @@ relay_readable(struct conn *conn, struct side *from)
 		return;
 	}
 	/* A reset is passed on as one: a cut stream must not look whole. */
-	r = n < 0 ? (int)n : side_send(conn->p, to, conn->p->scratch,
-	    (size_t)n);
+	r = n < 0 ? (int)n :
+		    side_send(conn->p, to, conn->p->scratch, (size_t)n);
 	if (r < 0) {
 		conn_free(conn, true);
 		return;

@@ -14,13 +14,13 @@
  * L6), and what comes later than that would be a record of its own. */
 #define MERGE_S 2
 #define ITEMS_MAX 128
-#define RATE_MAX 64	/* messages a second and session */
-#define QUEUE_HIGH 1024	/* packets that wait for the supervisor */
+#define RATE_MAX 64 /* messages a second and session */
+#define QUEUE_HIGH 1024 /* packets that wait for the supervisor */
 
 struct report_item {
 	TAILQ_ENTRY(report_item) link;
 	time_t since;
-	uint64_t count;	/* since the last message */
+	uint64_t count; /* since the last message */
 	struct decide_verdict verdict;
 	uint16_t port;
 	char host[];
@@ -63,7 +63,7 @@ find(struct report *report, const struct decide_verdict *verdict,
 {
 	struct report_item *item;
 
-	TAILQ_FOREACH(item, &report->items, link)
+	TAILQ_FOREACH (item, &report->items, link)
 		if (item->port == port &&
 		    item->verdict.reason == verdict->reason &&
 		    strcmp(item->host, host) == 0)
@@ -121,8 +121,8 @@ static void
 flush_item(struct session *session, struct report_item *item)
 {
 	if (item->count > 0)
-		send_violation(session, &item->verdict, item->host,
-		    item->port, item->count);
+		send_violation(session, &item->verdict, item->host, item->port,
+		    item->count);
 	TAILQ_REMOVE(&session->report.items, item, link);
 	session->report.nitems--;
 	free(item);
@@ -132,7 +132,8 @@ static void
 flush_more(struct session *session)
 {
 	struct decide_verdict verdict = {
-		.reason = DECIDE_host_not_allowed, .pattern = "",
+		.reason = DECIDE_host_not_allowed,
+		.pattern = "",
 		.origin = "",
 	};
 	struct report *report = &session->report;

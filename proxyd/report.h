@@ -20,11 +20,11 @@ struct report_item;
 TAILQ_HEAD(report_list, report_item);
 
 struct report {
-	struct report_list items;	/* oldest first */
+	struct report_list items; /* oldest first */
 	size_t nitems;
-	unsigned sent;	/* in second `now` */
+	unsigned sent; /* in second `now` */
 	time_t now;
-	uint64_t more;	/* refusals that are only counted */
+	uint64_t more; /* refusals that are only counted */
 };
 
 void report_init(struct report *report);

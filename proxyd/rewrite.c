@@ -99,8 +99,7 @@ rewrite_request(const struct http1_head *head, const char *buf,
 	for (i = 0; i < head->nfields; i++) {
 		field = &head->fields[i];
 		if (http1_span_is_nocase(buf, field->name, "host") ||
-		    http1_span_is_nocase(buf, field->name,
-		    "content-length") ||
+		    http1_span_is_nocase(buf, field->name, "content-length") ||
 		    http1_field_is_hop(head, buf, field))
 			continue;
 		put_field(&out, buf, field);
@@ -128,12 +127,11 @@ rewrite_response(const struct http1_head *head, const char *buf,
 	put(&out, "\r\n", 2);
 	for (i = 0; i < head->nfields; i++) {
 		field = &head->fields[i];
-		if (http1_span_is_nocase(buf, field->name,
-		    "x-deny-reason") ||
+		if (http1_span_is_nocase(buf, field->name, "x-deny-reason") ||
 		    http1_field_is_hop(head, buf, field))
 			continue;
-		if (http1_span_is_nocase(buf, field->name,
-		    "content-length") && !keep_length)
+		if (http1_span_is_nocase(buf, field->name, "content-length") &&
+		    !keep_length)
 			continue;
 		put_field(&out, buf, field);
 	}

@@ -27,9 +27,9 @@ ptrdiff_t rewrite_request(const struct http1_head *head, const char *buf,
     enum http1_framing framing, uint64_t length, char *out, size_t size);
 
 struct rewrite_answer {
-	enum http1_framing framing;	/* towards the client */
-	uint64_t length;	/* HTTP1_BY_LENGTH */
-	bool keep;	/* the connection stays open after it */
+	enum http1_framing framing; /* towards the client */
+	uint64_t length; /* HTTP1_BY_LENGTH */
+	bool keep; /* the connection stays open after it */
 	bool client_http10;
 };
 

@@ -23,14 +23,14 @@
 #include "proxyd/decide.h"
 #include "proxyd/proxyd.h"
 
-#define ACCEPT_TURN 8	/* connections taken before the loop goes on */
+#define ACCEPT_TURN 8 /* connections taken before the loop goes on */
 
 struct session *
 session_find(struct proxyd *p, uint64_t id)
 {
 	struct session *session;
 
-	LIST_FOREACH(session, &p->sessions, link)
+	LIST_FOREACH (session, &p->sessions, link)
 		if (session->id == id)
 			return session;
 	return NULL;
@@ -49,9 +49,9 @@ compile(const struct egress_lists *in, struct decide_lists *lists)
 	int r = 0;
 
 	for (i = 0; i < in->ndeny && r == 0; i++)
-		r = decide_lists_deny(lists,
-		    view_text(&in->deny[i].pattern), in->deny[i].pattern.len,
-		    view_text(&in->deny[i].origin), in->deny[i].origin.len);
+		r = decide_lists_deny(lists, view_text(&in->deny[i].pattern),
+		    in->deny[i].pattern.len, view_text(&in->deny[i].origin),
+		    in->deny[i].origin.len);
 	for (i = 0; i < in->nallow && r == 0; i++) {
 		const struct egress_rule *rule = &in->allow[i];
 
@@ -63,10 +63,8 @@ compile(const struct egress_lists *in, struct decide_lists *lists)
 	}
 	for (i = 0; i < in->nprivate && r == 0; i++)
 		r = decide_lists_private(lists,
-		    view_text(&in->private_[i].cidr),
-		    in->private_[i].cidr.len,
-		    view_text(&in->private_[i].host),
-		    in->private_[i].host.len);
+		    view_text(&in->private_[i].cidr), in->private_[i].cidr.len,
+		    view_text(&in->private_[i].host), in->private_[i].host.len);
 	return r;
 }
 
@@ -137,9 +135,10 @@ on_accept(int fd, short what, void *arg)
 		over = session->nconns >= session->tunnels_max ||
 		    session->nconns >= p->conns_session_max ||
 		    p->nconns >= p->conns_max;
-		if (session->nconns >= session->tunnels_max +
-		    SESSION_OVERFLOW || session->nconns >=
-		    p->conns_session_max + SESSION_OVERFLOW ||
+		if (session->nconns >=
+			session->tunnels_max + SESSION_OVERFLOW ||
+		    session->nconns >=
+			p->conns_session_max + SESSION_OVERFLOW ||
 		    p->nconns >= p->conns_max + SESSION_OVERFLOW)
 			(void)close(c);
 		else
@@ -243,7 +242,7 @@ session_accept_all(struct proxyd *p, bool on)
 	struct session *session;
 	size_t i;
 
-	LIST_FOREACH(session, &p->sessions, link)
+	LIST_FOREACH (session, &p->sessions, link)
 		for (i = 0; i < 2; i++)
 			if (on)
 				(void)event_add(&session->listeners[i].ev,

@@ -36,7 +36,7 @@ struct session {
 	struct decide_lists *lists;
 	size_t tunnels_max;
 	size_t nconns;
-	size_t nlookups;	/* connections that wait for the resolver */
+	size_t nlookups; /* connections that wait for the resolver */
 	struct conn_list conns;
 	struct session_listener listeners[2];
 	struct report report;

@@ -32,10 +32,10 @@ side_open(struct conn *conn, struct side *side, int fd)
 	side->reading = false;
 	side->writing = false;
 	side->chunk = CHUNK_FIRST;
-	(void)event_assign(&side->rd, conn->p->base, fd,
-	    EV_READ | EV_PERSIST, conn_readable, conn);
-	(void)event_assign(&side->wr, conn->p->base, fd,
-	    EV_WRITE | EV_PERSIST, conn_writable, conn);
+	(void)event_assign(&side->rd, conn->p->base, fd, EV_READ | EV_PERSIST,
+	    conn_readable, conn);
+	(void)event_assign(&side->wr, conn->p->base, fd, EV_WRITE | EV_PERSIST,
+	    conn_writable, conn);
 }
 
 static void

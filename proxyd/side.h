@@ -20,12 +20,12 @@ struct proxyd;
 
 struct side {
 	int fd;
-	bool reading;	/* rd is pending */
-	bool writing;	/* wr is pending */
-	bool eof;	/* the far end will send no more */
-	bool shut;	/* we have sent our end of file, or will never */
-	bool shut_wanted;	/* send it once out is empty */
-	unsigned chunk;	/* bytes to read at once; grows and shrinks */
+	bool reading; /* rd is pending */
+	bool writing; /* wr is pending */
+	bool eof; /* the far end will send no more */
+	bool shut; /* we have sent our end of file, or will never */
+	bool shut_wanted; /* send it once out is empty */
+	unsigned chunk; /* bytes to read at once; grows and shrinks */
 	struct event rd;
 	struct event wr;
 	struct buf out;
@@ -44,8 +44,8 @@ void side_read(struct side *side, bool on);
  * Write now what the socket takes and keep the rest.  0: all is out; 1: some
  * waits, so stop reading the other side; -errno: the socket is broken.
  */
-int side_send(struct proxyd *p, struct side *side, const void *data,
-    size_t len);
+int
+side_send(struct proxyd *p, struct side *side, const void *data, size_t len);
 /* Called when writable.  As side_send(). */
 int side_flush(struct proxyd *p, struct side *side);
 
@@ -59,7 +59,6 @@ void side_shut(struct side *side);
  * Up to side->chunk bytes (max at most) into data.  Bytes read, 0 at end of
  * file (eof is set), -EAGAIN, or -errno.
  */
-ssize_t side_recv(struct proxyd *p, struct side *side, void *data,
-    size_t max);
+ssize_t side_recv(struct proxyd *p, struct side *side, void *data, size_t max);
 
 #endif

@@ -40,8 +40,7 @@ address_length(uint8_t kind)
 }
 
 int
-socks5_read_request(const uint8_t *data, size_t len,
-    struct socks5_request *ret)
+socks5_read_request(const uint8_t *data, size_t len, struct socks5_request *ret)
 {
 	size_t at = 4, host_len;
 

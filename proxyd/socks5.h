@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SOCKS5_GREETING_MAX 257	/* 2 + 255 */
-#define SOCKS5_REQUEST_MAX 262	/* 4 + 1 + 255 + 2 */
+#define SOCKS5_GREETING_MAX 257 /* 2 + 255 */
+#define SOCKS5_REQUEST_MAX 262 /* 4 + 1 + 255 + 2 */
 #define SOCKS5_REPLY_SIZE 10
 
 enum socks5_reply_code {
@@ -26,18 +26,14 @@ enum socks5_reply_code {
 	SOCKS5_BAD_ADDRESS = 8
 };
 
-enum socks5_kind {
-	SOCKS5_IPV4 = 1,
-	SOCKS5_NAME = 3,
-	SOCKS5_IPV6 = 4
-};
+enum socks5_kind { SOCKS5_IPV4 = 1, SOCKS5_NAME = 3, SOCKS5_IPV6 = 4 };
 
 struct socks5_request {
-	enum socks5_reply_code refuse;	/* not SOCKS5_OK: answer and close */
+	enum socks5_reply_code refuse; /* not SOCKS5_OK: answer and close */
 	enum socks5_kind kind;
-	const uint8_t *host;	/* in the caller's buffer; unchecked */
-	uint8_t host_len;	/* 0..255, 4 or 16 */
-	uint16_t port;	/* 0..65535 */
+	const uint8_t *host; /* in the caller's buffer; unchecked */
+	uint8_t host_len; /* 0..255, 4 or 16 */
+	uint16_t port; /* 0..65535 */
 };
 
 /*

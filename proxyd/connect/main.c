@@ -40,10 +40,10 @@ fail(const char *format, ...)
 	exit(1);
 }
 
-static void __attribute__((noreturn))
-usage(void)
+static void __attribute__((noreturn)) usage(void)
 {
-	(void)fprintf(stderr, "usage: stockade-connect [-5] [-x address:port]"
+	(void)fprintf(stderr,
+	    "usage: stockade-connect [-5] [-x address:port]"
 	    " host port\n");
 	exit(2);
 }
@@ -191,8 +191,8 @@ socks_open(int fd, const struct hostname *host, uint16_t port)
 		memcpy(msg + len, host->text, n);
 	} else {
 		n = host->kind == HOSTNAME_IPV4 ? 4 : 16;
-		msg[3] = host->kind == HOSTNAME_IPV4 ? SOCKS5_IPV4 :
-		    SOCKS5_IPV6;
+		msg[3] =
+		    host->kind == HOSTNAME_IPV4 ? SOCKS5_IPV4 : SOCKS5_IPV6;
 		memcpy(msg + len, host->addr.bytes, n);
 	}
 	len += n;
@@ -265,15 +265,15 @@ main(int argc, char **argv)
 		usage();
 	read_host(argv[optind], &host);
 	if (http1_port_parse(argv[optind + 1], strlen(argv[optind + 1]),
-	    &port) < 0)
+		&port) < 0)
 		fail("port: not a number from 1 to 65535");
 	sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	sin.sin_port = htons(socks ? SOCKS_PORT : HTTP_PORT);
 	if (proxy != NULL)
 		read_proxy(proxy, &sin);
 	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 || connect(fd, (const struct sockaddr *)&sin,
-	    sizeof(sin)) < 0)
+	if (fd < 0 ||
+	    connect(fd, (const struct sockaddr *)&sin, sizeof(sin)) < 0)
 		fail("proxy: %s", strerror(errno));
 	if (socks)
 		socks_open(fd, &host, port);

@@ -13,12 +13,13 @@
 #include "common/size.h"
 
 #define LOW32 UINT32_MAX
-#define GET_SECCOMP 21	/* PR_GET_SECCOMP */
-#define READ_FILE (1u << 2)	/* LANDLOCK_ACCESS_FS_READ_FILE */
+#define GET_SECCOMP 21 /* PR_GET_SECCOMP */
+#define READ_FILE (1u << 2) /* LANDLOCK_ACCESS_FS_READ_FILE */
 
 /* Directories where files are replaced by rename, so not single files. */
 static const struct confine_path paths[] = {
-	{ "/etc", READ_FILE, false, "hosts, resolv.conf, nsswitch.conf, "
+	{ "/etc", READ_FILE, false,
+	    "hosts, resolv.conf, nsswitch.conf, "
 	    "gai.conf, host.conf, services" },
 	{ "/usr/lib", READ_FILE, false, "modules of nsswitch.conf" },
 	{ "/lib", READ_FILE, true, "the same on a system with its own /lib" },

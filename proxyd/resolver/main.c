@@ -29,7 +29,7 @@ struct resolver {
 	struct event_base *base;
 	struct peer *supervisor;
 	struct peer *proxyd;
-	uint64_t link;	/* number of the link in use */
+	uint64_t link; /* number of the link in use */
 	struct queue *queue;
 	struct event *answers;
 };
@@ -93,8 +93,7 @@ on_ask(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
 
 /* proxyd ended or broke the rules; the supervisor makes a new link. */
 static void
-on_proxyd_end(void *ctx, struct peer *peer, enum chan_end why,
-    const char *text)
+on_proxyd_end(void *ctx, struct peer *peer, enum chan_end why, const char *text)
 {
 	struct resolver *r = ctx;
 

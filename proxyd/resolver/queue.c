@@ -67,7 +67,8 @@ static void
 look_up(struct job *job)
 {
 	const struct addrinfo hints = { .ai_family = AF_UNSPEC,
-		.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG };
+		.ai_socktype = SOCK_STREAM,
+		.ai_flags = AI_ADDRCONFIG };
 	struct addrinfo *list = NULL, *ai;
 	struct queue_answer *answer = &job->answer;
 	struct hostname_addr addr;
@@ -79,7 +80,7 @@ look_up(struct job *job)
 		return;
 	}
 	for (ai = list; ai != NULL && answer->n < QUEUE_ADDRS;
-	    ai = ai->ai_next) {
+	     ai = ai->ai_next) {
 		/* An address with a scope is left out here. */
 		if (hostname_addr_from_sockaddr(ai->ai_addr, &addr) < 0 ||
 		    have(answer, &addr))

@@ -16,9 +16,9 @@
 struct queue;
 
 struct queue_answer {
-	uint64_t link;	/* as given to queue_ask() */
+	uint64_t link; /* as given to queue_ask() */
 	uint64_t request;
-	unsigned status;	/* enum resolve_status */
+	unsigned status; /* enum resolve_status */
 	size_t n;
 	struct hostname_addr addrs[QUEUE_ADDRS];
 };

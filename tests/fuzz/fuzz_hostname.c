@@ -11,7 +11,11 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *, size_t);
 
-#define CHECK(x) do { if (!(x)) abort(); } while (0)
+#define CHECK(x) \
+	do { \
+		if (!(x)) \
+			abort(); \
+	} while (0)
 
 /* Labels of text in order; their number. */
 static size_t
@@ -80,8 +84,7 @@ check_host(const char *raw, size_t len, struct hostname *ret)
 	}
 	check_text(ret->text);
 	CHECK(strchr(ret->text, '*') == NULL);
-	CHECK(hostname_parse(ret->text, strlen(ret->text), &again, NULL) ==
-	    0);
+	CHECK(hostname_parse(ret->text, strlen(ret->text), &again, NULL) == 0);
 	CHECK(memcmp(ret, &again, sizeof(again)) == 0);
 	if (ret->kind != HOSTNAME_NAME) {
 		hostname_from_addr(&ret->addr, &from);
@@ -124,8 +127,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	if (hostname_pattern_parse(text, n, pattern, NULL) < 0)
 		return 0;
 	check_text(pattern);
-	CHECK(hostname_pattern_parse(pattern, strlen(pattern), again, NULL) ==
-	    0);
+	CHECK(
+	    hostname_pattern_parse(pattern, strlen(pattern), again, NULL) == 0);
 	CHECK(strcmp(pattern, again) == 0);
 	if (!have_host)
 		return 0;

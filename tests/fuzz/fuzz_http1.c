@@ -18,12 +18,16 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *, size_t);
 
-#define CHECK(x) do { if (!(x)) abort(); } while (0)
+#define CHECK(x) \
+	do { \
+		if (!(x)) \
+			abort(); \
+	} while (0)
 #define INPUT_MAX 65536
 
 static int
-read_in_pieces(struct http1_head *head, enum http1_kind kind,
-    const char *buf, size_t len, size_t step, enum http1_fault *fault)
+read_in_pieces(struct http1_head *head, enum http1_kind kind, const char *buf,
+    size_t len, size_t step, enum http1_fault *fault)
 {
 	size_t n = 0;
 	int r = 0;
@@ -52,7 +56,7 @@ read_body(enum http1_framing framing, uint64_t length, const char *data,
 		end = len - at > step ? at + step : len;
 		while (at < end && !http1_body_done(&body)) {
 			if (http1_body_read(&body, data + at, end - at, &used,
-			    &content, &fault) < 0)
+				&content, &fault) < 0)
 				return -1;
 			CHECK(used > 0 && content <= used);
 			at += used;
@@ -70,10 +74,9 @@ check_body(enum http1_framing framing, uint64_t length, const char *data,
 {
 	static char one[INPUT_MAX], two[INPUT_MAX];
 	size_t n1, n2, used1 = 0, used2 = 0;
-	int r1 = read_body(framing, length, data, len, len + 1, one, &n1,
-	    &used1);
-	int r2 = read_body(framing, length, data, len, step, two, &n2,
-	    &used2);
+	int r1 =
+	    read_body(framing, length, data, len, len + 1, one, &n1, &used1);
+	int r2 = read_body(framing, length, data, len, step, two, &n2, &used2);
 
 	CHECK(r1 == r2 && n1 == n2 && memcmp(one, two, n1) == 0);
 	CHECK(used1 == used2);
@@ -117,11 +120,11 @@ check_request(const struct http1_head *head, const char *buf,
 	    0)
 		CHECK(port > 0);
 	if (http1_target_absolute(buf, head->target, &host, &port, &path,
-	    &fault) < 0 || hostname_parse(buf + host.at, host.len, &name,
-	    NULL) < 0)
+		&fault) < 0 ||
+	    hostname_parse(buf + host.at, host.len, &name, NULL) < 0)
 		return;
-	n = rewrite_request(head, buf, &name, port, path, framing, length,
-	    out, sizeof(out));
+	n = rewrite_request(head, buf, &name, port, path, framing, length, out,
+	    sizeof(out));
 	if (n < 0 || n > HTTP1_HEAD_MAX)
 		return;
 	http1_head_init(&again, HTTP1_REQUEST);
@@ -134,7 +137,7 @@ check_request(const struct http1_head *head, const char *buf,
 	}
 	CHECK(again.size == n && again.nhost == 1);
 	CHECK(http1_head_framing(&again, out, false, &framing2, &length2,
-	    &fault) == 0);
+		  &fault) == 0);
 	CHECK(framing2 == framing && length2 == length);
 	check_no_hops(&again, out);
 }
@@ -145,7 +148,8 @@ check_response(const struct http1_head *head, const char *buf, bool was_head,
 {
 	static char out[HTTP1_HEAD_MAX + REWRITE_MORE];
 	static struct http1_head again;
-	struct rewrite_answer how = { .framing = framing, .length = length,
+	struct rewrite_answer how = { .framing = framing,
+		.length = length,
 		.keep = true };
 	enum http1_framing framing2;
 	enum http1_fault fault;
@@ -165,7 +169,7 @@ check_response(const struct http1_head *head, const char *buf, bool was_head,
 	}
 	CHECK(again.size == n && again.status == head->status);
 	CHECK(http1_head_framing(&again, out, was_head, &framing2, &length2,
-	    &fault) == 0);
+		  &fault) == 0);
 	CHECK(framing2 == framing && length2 == length);
 	CHECK(http1_field_next(&again, out, "x-deny-reason", &index) == NULL);
 	check_no_hops(&again, out);
@@ -200,7 +204,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	CHECK(head.size == slow.size && head.nfields == slow.nfields);
 	CHECK(head.size <= len && head.size <= HTTP1_HEAD_MAX);
 	if (http1_head_framing(&head, buf, was_head, &framing, &length,
-	    &fault) < 0)
+		&fault) < 0)
 		return 0;
 	check_body(framing, length, buf + head.size, len - head.size, step);
 	if (kind == HTTP1_REQUEST)

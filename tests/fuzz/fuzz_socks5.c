@@ -11,7 +11,11 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *, size_t);
 
-#define CHECK(x) do { if (!(x)) abort(); } while (0)
+#define CHECK(x) \
+	do { \
+		if (!(x)) \
+			abort(); \
+	} while (0)
 
 static void
 check_greeting(const uint8_t *data, size_t len)

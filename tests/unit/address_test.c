@@ -151,7 +151,7 @@ ranges_are_read_strictly(void **state)
 {
 	static const struct {
 		const char *raw;
-		const char *text;	/* NULL: refused */
+		const char *text; /* NULL: refused */
 		enum hostname_fault fault;
 	} rows[] = {
 		{ "10.0.0.0/8", "10.0.0.0/8", HOSTNAME_OK },
@@ -179,8 +179,8 @@ ranges_are_read_strictly(void **state)
 
 	(void)state;
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
-		int r = hostname_cidr_parse(rows[i].raw,
-		    strlen(rows[i].raw), &cidr, &fault);
+		int r = hostname_cidr_parse(rows[i].raw, strlen(rows[i].raw),
+		    &cidr, &fault);
 
 		assert_int_equal(r, rows[i].text == NULL ? -EINVAL : 0);
 		if (r < 0) {
@@ -201,8 +201,7 @@ ranges_match_their_family_only(void **state)
 	struct hostname_cidr cidr;
 
 	(void)state;
-	assert_int_equal(hostname_cidr_parse("10.0.0.0/8", 10, &cidr, NULL),
-	    0);
+	assert_int_equal(hostname_cidr_parse("10.0.0.0/8", 10, &cidr, NULL), 0);
 	assert_true(hostname_cidr_match(&cidr, &in));
 	assert_false(hostname_cidr_match(&cidr, &out));
 	assert_false(hostname_cidr_match(&cidr, &six));
@@ -219,20 +218,24 @@ scopes_and_other_families_are_refused(void **state)
 
 	(void)state;
 	assert_int_equal(inet_pton(AF_INET6, "fe80::1", &in6.sin6_addr), 1);
-	assert_int_equal(hostname_addr_from_sockaddr(
-	    (struct sockaddr *)&in6, &addr), -EINVAL);
-	assert_int_equal(hostname_addr_from_sockaddr(
-	    (struct sockaddr *)&un, &addr), -EAFNOSUPPORT);
+	assert_int_equal(hostname_addr_from_sockaddr((struct sockaddr *)&in6,
+			     &addr),
+	    -EINVAL);
+	assert_int_equal(hostname_addr_from_sockaddr((struct sockaddr *)&un,
+			     &addr),
+	    -EAFNOSUPPORT);
 	in6.sin6_scope_id = 0;
-	assert_int_equal(inet_pton(AF_INET6, "::ffff:1.2.3.4",
-	    &in6.sin6_addr), 1);
-	assert_int_equal(hostname_addr_from_sockaddr(
-	    (struct sockaddr *)&in6, &addr), 0);
+	assert_int_equal(inet_pton(AF_INET6, "::ffff:1.2.3.4", &in6.sin6_addr),
+	    1);
+	assert_int_equal(hostname_addr_from_sockaddr((struct sockaddr *)&in6,
+			     &addr),
+	    0);
 	assert_int_equal(addr.family, 4);
 	assert_int_equal(hostname_addr_to_sockaddr(&addr, 80, &ss),
 	    sizeof(struct sockaddr_in));
-	assert_int_equal(hostname_addr_from_sockaddr(
-	    (struct sockaddr *)&ss, &back), 0);
+	assert_int_equal(hostname_addr_from_sockaddr((struct sockaddr *)&ss,
+			     &back),
+	    0);
 	assert_true(hostname_addr_equal(&addr, &back));
 }
 

@@ -29,14 +29,16 @@ static void
 allow(struct decide_lists *lists, const char *pattern, uint16_t port)
 {
 	assert_int_equal(decide_lists_allow(lists, pattern, strlen(pattern),
-	    port, "spec", 4), 0);
+			     port, "spec", 4),
+	    0);
 }
 
 static void
 deny(struct decide_lists *lists, const char *pattern)
 {
 	assert_int_equal(decide_lists_deny(lists, pattern, strlen(pattern),
-	    "baseline", 8), 0);
+			     "baseline", 8),
+	    0);
 }
 
 static enum decide_reason
@@ -84,12 +86,10 @@ deny_wins_over_every_allow(void **state)
 	allow(lists, "o1.sentry.io", 443);
 	allow(lists, "169.254.169.254", 80);
 	assert_int_equal(judge(lists, "o1.sentry.io", 443), DECIDE_ALLOWED);
-	assert_int_equal(judge(lists, "169.254.169.254", 80),
-	    DECIDE_ALLOWED);
+	assert_int_equal(judge(lists, "169.254.169.254", 80), DECIDE_ALLOWED);
 	deny(lists, "sentry.io");
 	deny(lists, "169.254.169.254");
-	assert_int_equal(judge(lists, "o1.sentry.io", 443),
-	    DECIDE_host_denied);
+	assert_int_equal(judge(lists, "o1.sentry.io", 443), DECIDE_host_denied);
 	assert_int_equal(judge(lists, "sentry.io", 443), DECIDE_host_denied);
 	assert_int_equal(judge(lists, "169.254.169.254", 80),
 	    DECIDE_host_denied);
@@ -137,8 +137,7 @@ ports_are_those_of_the_rule(void **state)
 	allow(lists, "*.corp.test", 8443);
 	allow(lists, "one.corp.test", 0);
 	for (i = 0; i < ARRAY_LEN(rows); i++)
-		if (judge(lists, rows[i].host, rows[i].port) !=
-		    rows[i].reason)
+		if (judge(lists, rows[i].host, rows[i].port) != rows[i].reason)
 			fail_msg("%s:%u", rows[i].host, rows[i].port);
 	decide_lists_free(lists);
 }
@@ -157,20 +156,23 @@ names_of_one_label_are_not_completed(void **state)
 static void
 patterns_are_checked_again(void **state)
 {
-	static const char *const bad[] = { "", "*", "*.com", "A.com",
-		"a.com.", " a.com", "a..b", "127.1", "a b.com", "*.*.a.com" };
+	static const char *const bad[] = { "", "*", "*.com", "A.com", "a.com.",
+		" a.com", "a..b", "127.1", "a b.com", "*.*.a.com" };
 	struct decide_lists *lists = decide_lists_new(true);
 	size_t i;
 
 	(void)state;
 	for (i = 0; i < ARRAY_LEN(bad); i++) {
 		assert_int_equal(decide_lists_allow(lists, bad[i],
-		    strlen(bad[i]), 0, "x", 1), -EINVAL);
+				     strlen(bad[i]), 0, "x", 1),
+		    -EINVAL);
 		assert_int_equal(decide_lists_private(lists, "10.0.0.0/8", 10,
-		    bad[i], strlen(bad[i])), -EINVAL);
+				     bad[i], strlen(bad[i])),
+		    -EINVAL);
 	}
-	assert_int_equal(decide_lists_private(lists, "10.0.0.1/8", 10,
-	    "a.com", 5), -EINVAL);
+	assert_int_equal(decide_lists_private(lists, "10.0.0.1/8", 10, "a.com",
+			     5),
+	    -EINVAL);
 	decide_lists_free(lists);
 }
 
@@ -198,13 +200,17 @@ private_addresses_need_a_permission_for_the_name(void **state)
 	assert_false(reach(lists, "a.test", "93.184.216.34", true));
 	assert_false(reach(lists, "a.test", "10.0.0.1", false));
 	assert_int_equal(decide_lists_private(lists, "10.0.0.0/8", 10,
-	    "*.corp.test", 11), 0);
+			     "*.corp.test", 11),
+	    0);
 	assert_int_equal(decide_lists_private(lists, "127.0.0.0/8", 11,
-	    "*.corp.test", 11), 0);
+			     "*.corp.test", 11),
+	    0);
 	assert_int_equal(decide_lists_private(lists, "169.254.0.0/16", 14,
-	    "*.corp.test", 11), 0);
-	assert_int_equal(decide_lists_private(lists, "::/0", 4,
-	    "*.corp.test", 11), 0);
+			     "*.corp.test", 11),
+	    0);
+	assert_int_equal(decide_lists_private(lists, "::/0", 4, "*.corp.test",
+			     11),
+	    0);
 	assert_true(reach(lists, "a.corp.test", "10.0.0.1", false));
 	assert_true(reach(lists, "a.corp.test", "10.0.0.1", true));
 	assert_false(reach(lists, "a.test", "10.0.0.1", false));
@@ -238,8 +244,7 @@ texts_are_those_of_the_specification(void **state)
 		    "example.com resolves to a private address" },
 		{ DECIDE_ip_literal, "ip_literal",
 		    "address example.com is not on the allow list" },
-		{ DECIDE_bad_name, "bad_name",
-		    "the host name is not valid" },
+		{ DECIDE_bad_name, "bad_name", "the host name is not valid" },
 		{ DECIDE_limit, "limit", "too many connections" },
 	};
 	char phrase[DECIDE_PHRASE_MAX + 1];

@@ -49,11 +49,13 @@ names_are_normalised(void **state)
 	(void)state;
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
 		assert_int_equal(hostname_parse(rows[i].raw,
-		    strlen(rows[i].raw), &host, NULL), 0);
+				     strlen(rows[i].raw), &host, NULL),
+		    0);
 		assert_string_equal(host.text, rows[i].text);
 		assert_int_equal(host.kind, rows[i].kind);
 		assert_int_equal(hostname_parse(host.text, strlen(host.text),
-		    &again, NULL), 0);
+				     &again, NULL),
+		    0);
 		assert_memory_equal(&host, &again, sizeof(host));
 	}
 }
@@ -87,7 +89,9 @@ bad_names_are_refused_with_the_reason(void **state)
 		{ S("a#b.com"), HOSTNAME_BAD_BYTE },
 		{ S("a:b.com"), HOSTNAME_BAD_BYTE },
 		{ S("*.com"), HOSTNAME_BAD_BYTE },
-		{ S("b\xc3\xbc""cher.example"), HOSTNAME_NOT_ASCII },
+		{ S("b\xc3\xbc"
+		    "cher.example"),
+		    HOSTNAME_NOT_ASCII },
 		{ S("::1"), HOSTNAME_BAD_BYTE },
 		{ S("[::1"), HOSTNAME_BAD_IPV6 },
 		{ S("[::1]x"), HOSTNAME_BAD_IPV6 },
@@ -103,8 +107,9 @@ bad_names_are_refused_with_the_reason(void **state)
 	(void)state;
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
 		fault = HOSTNAME_OK;
-		assert_int_equal(hostname_parse(rows[i].raw, rows[i].len,
-		    &host, &fault), -EINVAL);
+		assert_int_equal(hostname_parse(rows[i].raw, rows[i].len, &host,
+				     &fault),
+		    -EINVAL);
 		assert_int_equal(fault, rows[i].fault);
 		assert_true(strlen(hostname_why(fault)) > 0);
 	}
@@ -126,8 +131,8 @@ lengths_are_limited(void **state)
 	assert_int_equal(hostname_parse(name, strlen(name), &host, &fault),
 	    -EINVAL);
 	assert_int_equal(fault, HOSTNAME_LONG_LABEL);
-	(void)snprintf(name, sizeof(name), "%s.%s.%s.%.61s", label63,
-	    label63, label63, label63);
+	(void)snprintf(name, sizeof(name), "%s.%s.%s.%.61s", label63, label63,
+	    label63, label63);
 	assert_int_equal(strlen(name), 253);
 	assert_int_equal(hostname_parse(name, 253, &host, NULL), 0);
 	name[253] = '.';
@@ -143,9 +148,19 @@ static void
 numeric_spellings_are_refused(void **state)
 {
 	static const char *const rows[] = {
-		"127.1", "0x7f.1", "0177.0.0.1", "2130706433", "017700000001",
-		"0x7f000001", "0", "0xa9fea9fe", "2852039166", "127.0.1",
-		"127.0.0.01", "127.0.0.0x1", "0X7F.1",
+		"127.1",
+		"0x7f.1",
+		"0177.0.0.1",
+		"2130706433",
+		"017700000001",
+		"0x7f000001",
+		"0",
+		"0xa9fea9fe",
+		"2852039166",
+		"127.0.1",
+		"127.0.0.01",
+		"127.0.0.0x1",
+		"0X7F.1",
 	};
 	const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST };
 	enum hostname_fault fault;
@@ -155,19 +170,18 @@ numeric_spellings_are_refused(void **state)
 
 	(void)state;
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
-		assert_int_equal(hostname_parse(rows[i], strlen(rows[i]),
-		    &host, &fault), -EINVAL);
+		assert_int_equal(hostname_parse(rows[i], strlen(rows[i]), &host,
+				     &fault),
+		    -EINVAL);
 		assert_int_equal(fault, HOSTNAME_NUMERIC);
 		ai = NULL;
 		assert_int_equal(getaddrinfo(rows[i], NULL, &hints, &ai), 0);
 		freeaddrinfo(ai);
 	}
-	assert_int_equal(hostname_parse("256.1.1.1", 9, &host, NULL),
-	    -EINVAL);
+	assert_int_equal(hostname_parse("256.1.1.1", 9, &host, NULL), -EINVAL);
 	assert_int_equal(hostname_parse("a.123", 5, &host, NULL), -EINVAL);
 	assert_int_equal(hostname_parse("a.0xyz", 6, &host, NULL), -EINVAL);
-	assert_int_equal(hostname_parse("1.2.3.4.5", 9, &host, NULL),
-	    -EINVAL);
+	assert_int_equal(hostname_parse("1.2.3.4.5", 9, &host, NULL), -EINVAL);
 }
 
 static void
@@ -191,10 +205,12 @@ patterns_are_read(void **state)
 	(void)state;
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
 		assert_int_equal(hostname_pattern_parse(rows[i].raw,
-		    strlen(rows[i].raw), text, NULL), 0);
+				     strlen(rows[i].raw), text, NULL),
+		    0);
 		assert_string_equal(text, rows[i].text);
 		assert_int_equal(hostname_pattern_parse(text, strlen(text),
-		    again, NULL), 0);
+				     again, NULL),
+		    0);
 		assert_string_equal(text, again);
 	}
 }
@@ -222,7 +238,9 @@ other_pattern_shapes_are_refused(void **state)
 		{ "*.1.2", HOSTNAME_NUMERIC },
 		{ "127.1", HOSTNAME_NUMERIC },
 		{ "a b.com", HOSTNAME_BAD_BYTE },
-		{ "*.b\xc3\xbc""cher.example", HOSTNAME_NOT_ASCII },
+		{ "*.b\xc3\xbc"
+		  "cher.example",
+		    HOSTNAME_NOT_ASCII },
 	};
 	char text[HOSTNAME_MAX + 1];
 	enum hostname_fault fault;
@@ -231,7 +249,8 @@ other_pattern_shapes_are_refused(void **state)
 	(void)state;
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
 		assert_int_equal(hostname_pattern_parse(rows[i].raw,
-		    strlen(rows[i].raw), text, &fault), -EINVAL);
+				     strlen(rows[i].raw), text, &fault),
+		    -EINVAL);
 		assert_int_equal(fault, rows[i].fault);
 	}
 }
@@ -273,9 +292,11 @@ labels_are_compared_whole(void **state)
 	(void)state;
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
 		assert_int_equal(hostname_pattern_match(rows[i].pattern,
-		    rows[i].host), rows[i].allow);
+				     rows[i].host),
+		    rows[i].allow);
 		assert_int_equal(hostname_deny_match(rows[i].pattern,
-		    rows[i].host), rows[i].deny);
+				     rows[i].host),
+		    rows[i].deny);
 	}
 }
 

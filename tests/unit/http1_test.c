@@ -49,7 +49,8 @@ read_both(struct http1_head *head, enum http1_kind kind, const char *buf,
 static void
 requests_are_read(void **state)
 {
-	static const char text[] = "GET http://a.test/x HTTP/1.1\r\n"
+	static const char text[] =
+	    "GET http://a.test/x HTTP/1.1\r\n"
 	    "Host: a.test\r\nX:\t v \t\r\nEmpty:\r\n\r\nrest";
 	enum http1_fault fault;
 	struct http1_head head;
@@ -90,11 +91,12 @@ responses_are_read(void **state)
 
 	(void)state;
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
-		assert_int_equal(read_both(&head, HTTP1_RESPONSE,
-		    rows[i].text, rows[i].len, &fault), 1);
+		assert_int_equal(read_both(&head, HTTP1_RESPONSE, rows[i].text,
+				     rows[i].len, &fault),
+		    1);
 		assert_int_equal(head.status, rows[i].status);
-		assert_true(http1_span_is(rows[i].text, head.reason,
-		    rows[i].reason));
+		assert_true(
+		    http1_span_is(rows[i].text, head.reason, rows[i].reason));
 	}
 }
 
@@ -151,9 +153,11 @@ malformed_requests_are_refused(void **state)
 			    http1_fault_text(fault));
 	}
 	assert_int_equal(read_both(&head, HTTP1_REQUEST,
-	    S("CONNECT a:1 HTTP/1.1\r\n\r\n"), &fault), 1);
+			     S("CONNECT a:1 HTTP/1.1\r\n\r\n"), &fault),
+	    1);
 	assert_int_equal(read_both(&head, HTTP1_REQUEST,
-	    S("GET http://a/ HTTP/1.0\r\n\r\n"), &fault), 1);
+			     S("GET http://a/ HTTP/1.0\r\n\r\n"), &fault),
+	    1);
 }
 
 static void
@@ -171,7 +175,8 @@ heads_have_limits(void **state)
 	assert_int_equal(http1_head_read(&head, buf, HTTP1_LINE_MAX, &fault),
 	    0);
 	assert_int_equal(http1_head_read(&head, buf, HTTP1_LINE_MAX + 10,
-	    &fault), -EPROTO);
+			     &fault),
+	    -EPROTO);
 	assert_int_equal(fault, HTTP1_LINE_TOO_LONG);
 	assert_int_equal(http1_fault_status(fault), 431);
 
@@ -179,7 +184,8 @@ heads_have_limits(void **state)
 	buf[len] = 'x';
 	http1_head_init(&head, HTTP1_REQUEST);
 	assert_int_equal(http1_head_read(&head, buf, HTTP1_HEAD_MAX - 1,
-	    &fault), 0);
+			     &fault),
+	    0);
 	assert_int_equal(http1_head_read(&head, buf, sizeof(buf), &fault),
 	    -EPROTO);
 	assert_int_equal(fault, HTTP1_HEAD_TOO_LARGE);
@@ -188,11 +194,11 @@ heads_have_limits(void **state)
 	for (i = 0; i < HTTP1_FIELDS_MAX - 1; i++)
 		len += (size_t)sprintf(buf + len, "A: b\r\n");
 	(void)sprintf(buf + len, "\r\n");
-	assert_int_equal(read_both(&head, HTTP1_REQUEST, buf, len + 2,
-	    &fault), 1);
+	assert_int_equal(read_both(&head, HTTP1_REQUEST, buf, len + 2, &fault),
+	    1);
 	(void)sprintf(buf + len, "A: b\r\n\r\n");
-	assert_int_equal(read_both(&head, HTTP1_REQUEST, buf, len + 8,
-	    &fault), -EPROTO);
+	assert_int_equal(read_both(&head, HTTP1_REQUEST, buf, len + 8, &fault),
+	    -EPROTO);
 	assert_int_equal(fault, HTTP1_TOO_MANY_FIELDS);
 }
 
@@ -216,7 +222,8 @@ framing_in_doubt_is_refused(void **state)
 		enum http1_fault fault;
 	} rows[] = {
 		{ S(L H "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n"
-		    "\r\n"), HTTP1_LENGTH_AND_CODING },
+			"\r\n"),
+		    HTTP1_LENGTH_AND_CODING },
 		{ S(L H "Content-Length: 5\r\ncontent-length: 5\r\n\r\n"),
 		    HTTP1_LENGTH_REPEATED },
 		{ S(L H "Content-Length: 5, 5\r\n\r\n"), HTTP1_LENGTH_BAD },
@@ -238,11 +245,13 @@ framing_in_doubt_is_refused(void **state)
 		{ S(L H "Transfer-Encoding: gzip, chunked\r\n\r\n"),
 		    HTTP1_CODING_BAD },
 		{ S(L H "Transfer-Encoding: chunked\r\n"
-		    "Transfer-Encoding: chunked\r\n\r\n"), HTTP1_CODING_BAD },
+			"Transfer-Encoding: chunked\r\n\r\n"),
+		    HTTP1_CODING_BAD },
 		{ S(L H "Transfer-Encoding: \"chunked\"\r\n\r\n"),
 		    HTTP1_CODING_BAD },
 		{ S("GET http://a/ HTTP/1.0\r\n"
-		    "Transfer-Encoding: chunked\r\n\r\n"), HTTP1_CODING_BAD },
+		    "Transfer-Encoding: chunked\r\n\r\n"),
+		    HTTP1_CODING_BAD },
 	};
 	enum http1_framing framing;
 	enum http1_fault fault;
@@ -251,8 +260,9 @@ framing_in_doubt_is_refused(void **state)
 
 	(void)state;
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
-		assert_int_equal(frame(HTTP1_REQUEST, rows[i].text,
-		    rows[i].len, false, &framing, &length, &fault), -EPROTO);
+		assert_int_equal(frame(HTTP1_REQUEST, rows[i].text, rows[i].len,
+				     false, &framing, &length, &fault),
+		    -EPROTO);
 		if (fault != rows[i].fault)
 			fail_msg("row %zu: %s", i, http1_fault_text(fault));
 	}
@@ -278,17 +288,22 @@ framing_is_found(void **state)
 		    false, HTTP1_BY_CHUNKS, 0 },
 		{ HTTP1_RESPONSE, S("HTTP/1.1 200 OK\r\n\r\n"), false,
 		    HTTP1_UNTIL_CLOSE, 0 },
-		{ HTTP1_RESPONSE, S("HTTP/1.1 200 OK\r\nContent-Length: 9"
-		    "\r\n\r\n"), true, HTTP1_NO_BODY, 0 },
-		{ HTTP1_RESPONSE, S("HTTP/1.1 304 x\r\nContent-Length: 9"
-		    "\r\n\r\n"), false, HTTP1_NO_BODY, 0 },
+		{ HTTP1_RESPONSE,
+		    S("HTTP/1.1 200 OK\r\nContent-Length: 9"
+		      "\r\n\r\n"),
+		    true, HTTP1_NO_BODY, 0 },
+		{ HTTP1_RESPONSE,
+		    S("HTTP/1.1 304 x\r\nContent-Length: 9"
+		      "\r\n\r\n"),
+		    false, HTTP1_NO_BODY, 0 },
 		{ HTTP1_RESPONSE, S("HTTP/1.1 204 x\r\n\r\n"), false,
 		    HTTP1_NO_BODY, 0 },
 		{ HTTP1_RESPONSE, S("HTTP/1.1 100 x\r\n\r\n"), false,
 		    HTTP1_NO_BODY, 0 },
-		{ HTTP1_RESPONSE, S("HTTP/1.1 200 x\r\n"
-		    "Transfer-Encoding: chunked\r\n\r\n"), false,
-		    HTTP1_BY_CHUNKS, 0 },
+		{ HTTP1_RESPONSE,
+		    S("HTTP/1.1 200 x\r\n"
+		      "Transfer-Encoding: chunked\r\n\r\n"),
+		    false, HTTP1_BY_CHUNKS, 0 },
 	};
 	enum http1_framing framing;
 	enum http1_fault fault;
@@ -297,9 +312,10 @@ framing_is_found(void **state)
 
 	(void)state;
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
-		assert_int_equal(frame(rows[i].kind, rows[i].text,
-		    rows[i].len, rows[i].was_head, &framing, &length,
-		    &fault), 0);
+		assert_int_equal(frame(rows[i].kind, rows[i].text, rows[i].len,
+				     rows[i].was_head, &framing, &length,
+				     &fault),
+		    0);
 		assert_int_equal(framing, rows[i].framing);
 		assert_int_equal(length, rows[i].length);
 	}
@@ -320,7 +336,7 @@ read_body(enum http1_framing framing, uint64_t length, const char *text,
 		end = at + step < len ? at + step : len;
 		while (at < end && !http1_body_done(&body)) {
 			if (http1_body_read(&body, text + at, end - at, &used,
-			    &content, fault) < 0)
+				&content, fault) < 0)
 				return -EPROTO;
 			assert_true(used > 0);
 			at += used;
@@ -344,10 +360,11 @@ bodies_are_read_at_any_split(void **state)
 		size_t rest;
 	} rows[] = {
 		{ HTTP1_BY_LENGTH, 5, S("helloGET"), "hello", 3 },
-		{ HTTP1_BY_CHUNKS, 0, S("5\r\nhello\r\n0\r\n\r\nGET"),
-		    "hello", 3 },
-		{ HTTP1_BY_CHUNKS, 0, S("5;a=\"b c\"\r\nhello\r\n"
-		    "00A\r\n0123456789\r\n000\r\nT: v\r\nU:\r\n\r\nx"),
+		{ HTTP1_BY_CHUNKS, 0, S("5\r\nhello\r\n0\r\n\r\nGET"), "hello",
+		    3 },
+		{ HTTP1_BY_CHUNKS, 0,
+		    S("5;a=\"b c\"\r\nhello\r\n"
+		      "00A\r\n0123456789\r\n000\r\nT: v\r\nU:\r\n\r\nx"),
 		    "hello0123456789", 1 },
 	};
 	enum http1_fault fault;
@@ -358,8 +375,10 @@ bodies_are_read_at_any_split(void **state)
 	for (i = 0; i < ARRAY_LEN(rows); i++)
 		for (step = 1; step <= rows[i].len; step++) {
 			assert_int_equal(read_body(rows[i].framing,
-			    rows[i].length, rows[i].text, rows[i].len, step,
-			    out, &n, &used, &fault), 1);
+					     rows[i].length, rows[i].text,
+					     rows[i].len, step, out, &n, &used,
+					     &fault),
+			    1);
 			assert_int_equal(n, strlen(rows[i].content));
 			assert_memory_equal(out, rows[i].content, n);
 			assert_int_equal(used, rows[i].len - rows[i].rest);
@@ -405,8 +424,8 @@ malformed_chunks_are_refused(void **state)
 		int r;
 
 		fault = HTTP1_OK;
-		r = read_body(HTTP1_BY_CHUNKS, 0, rows[i].text, rows[i].len,
-		    1, out, &n, &used, &fault);
+		r = read_body(HTTP1_BY_CHUNKS, 0, rows[i].text, rows[i].len, 1,
+		    out, &n, &used, &fault);
 		if (fault != rows[i].fault ||
 		    r != (fault == HTTP1_OK ? 0 : -EPROTO))
 			fail_msg("row %zu: %d %s", i, r,
@@ -425,12 +444,17 @@ extensions_and_trailers_have_limits(void **state)
 	memset(text, 'a', sizeof(text));
 	memcpy(text, "5;", 2);
 	assert_int_equal(read_body(HTTP1_BY_CHUNKS, 0, text,
-	    2 + HTTP1_CHUNK_EXT_MAX, 7, out, &n, &used, &fault), 0);
+			     2 + HTTP1_CHUNK_EXT_MAX, 7, out, &n, &used,
+			     &fault),
+	    0);
 	assert_int_equal(read_body(HTTP1_BY_CHUNKS, 0, text,
-	    3 + HTTP1_CHUNK_EXT_MAX, 7, out, &n, &used, &fault), -EPROTO);
+			     3 + HTTP1_CHUNK_EXT_MAX, 7, out, &n, &used,
+			     &fault),
+	    -EPROTO);
 	memcpy(text, "0\r\na:", 5);
 	assert_int_equal(read_body(HTTP1_BY_CHUNKS, 0, text, sizeof(text), 9,
-	    out, &n, &used, &fault), -EPROTO);
+			     out, &n, &used, &fault),
+	    -EPROTO);
 	assert_int_equal(fault, HTTP1_TRAILER_BAD);
 }
 
@@ -471,16 +495,16 @@ authority_targets_are_strict(void **state)
 
 	(void)state;
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
-		struct http1_span span = { 0,
-			(uint16_t)strlen(rows[i].text) };
+		struct http1_span span = { 0, (uint16_t)strlen(rows[i].text) };
 
 		fault = HTTP1_OK;
 		assert_int_equal(http1_target_authority(rows[i].text, span,
-		    &host, &port, &fault), rows[i].host ? 0 : -EINVAL);
+				     &host, &port, &fault),
+		    rows[i].host ? 0 : -EINVAL);
 		assert_int_equal(fault, rows[i].fault);
 		if (rows[i].host != NULL) {
-			assert_true(http1_span_is(rows[i].text, host,
-			    rows[i].host));
+			assert_true(
+			    http1_span_is(rows[i].text, host, rows[i].host));
 			assert_int_equal(port, rows[i].port);
 		}
 	}
@@ -522,19 +546,18 @@ absolute_targets_are_strict(void **state)
 
 	(void)state;
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
-		struct http1_span span = { 0,
-			(uint16_t)strlen(rows[i].text) };
+		struct http1_span span = { 0, (uint16_t)strlen(rows[i].text) };
 
 		fault = HTTP1_OK;
 		assert_int_equal(http1_target_absolute(rows[i].text, span,
-		    &host, &port, &path, &fault),
+				     &host, &port, &path, &fault),
 		    rows[i].host ? 0 : -EINVAL);
 		assert_int_equal(fault, rows[i].fault);
 		if (rows[i].host != NULL) {
-			assert_true(http1_span_is(rows[i].text, host,
-			    rows[i].host));
-			assert_true(http1_span_is(rows[i].text, path,
-			    rows[i].path));
+			assert_true(
+			    http1_span_is(rows[i].text, host, rows[i].host));
+			assert_true(
+			    http1_span_is(rows[i].text, path, rows[i].path));
 			assert_int_equal(port, rows[i].port);
 		}
 	}
@@ -543,11 +566,11 @@ absolute_targets_are_strict(void **state)
 static void
 hop_by_hop_fields_are_known(void **state)
 {
-	static const char text[] = L H
-	    "Connection: close, X-Secret\r\nX-Secret: 1\r\nTE: a\r\n"
-	    "Keep-Alive: 1\r\nProxy-Authorization: b\r\nProxy-Foo: c\r\n"
-	    "Trailer: d\r\nUpgrade: e\r\nAccept: f\r\n"
-	    "X-Secretive: g\r\n\r\n";
+	static const char text[] =
+	    L H "Connection: close, X-Secret\r\nX-Secret: 1\r\nTE: a\r\n"
+		"Keep-Alive: 1\r\nProxy-Authorization: b\r\nProxy-Foo: c\r\n"
+		"Trailer: d\r\nUpgrade: e\r\nAccept: f\r\n"
+		"X-Secretive: g\r\n\r\n";
 	enum http1_fault fault;
 	struct http1_head head;
 	unsigned i, kept = 0;

@@ -75,8 +75,9 @@ requests_are_read_at_any_split(void **state)
 		{ { 5, 1, 0, 3, 3, 'a', '.', 'b', 1, 187 }, 10, SOCKS5_NAME,
 		    3 },
 		{ { 5, 1, 0, 3, 0, 1, 187 }, 7, SOCKS5_NAME, 0 },
-		{ { 5, 1, 0, 4, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13,
-		    14, 15, 16, 1, 187 }, 22, SOCKS5_IPV6, 16 },
+		{ { 5, 1, 0, 4, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,
+		      15, 16, 1, 187 },
+		    22, SOCKS5_IPV6, 16 },
 	};
 	struct socks5_request req;
 	size_t i, len;
@@ -84,10 +85,12 @@ requests_are_read_at_any_split(void **state)
 	(void)state;
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
 		for (len = 0; len < rows[i].len; len++)
-			assert_int_equal(socks5_read_request(rows[i].data,
-			    len, &req), 0);
+			assert_int_equal(socks5_read_request(rows[i].data, len,
+					     &req),
+			    0);
 		assert_int_equal(socks5_read_request(rows[i].data,
-		    sizeof(rows[i].data), &req), rows[i].len);
+				     sizeof(rows[i].data), &req),
+		    rows[i].len);
 		assert_int_equal(req.refuse, SOCKS5_OK);
 		assert_int_equal(req.kind, rows[i].kind);
 		assert_int_equal(req.host_len, rows[i].host_len);
