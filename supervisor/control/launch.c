@@ -12,9 +12,12 @@
 
 #include <event2/event.h>
 
+#include "config.h"
+
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/memfd.h"
+#include "common/size.h"
 #include "protocol/peer.h"
 #include "supervisor/control/backend.h"
 #include "supervisor/control/client.h"
@@ -142,6 +145,22 @@ choose_backend(struct launch *l, struct spec_fault *fault)
 	    choice->why);
 }
 
+/* A run of a daemon's uid could signal that daemon. */
+static bool
+is_service_user(const struct control *control, uid_t uid)
+{
+	static const char *const names[] = { CONTROL_USER, PROXY_USER,
+		RESOLVE_USER };
+	uid_t own;
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (users_find(&control->sessions->users, names[i], &own) ==
+			0 &&
+		    own == uid)
+			return true;
+	return false;
+}
+
 /* SPEC C7 and the roles of X2; the supervisor checks it again. */
 static int
 choose_user(struct launch *l, struct spec_fault *fault)
@@ -159,6 +178,9 @@ choose_user(struct launch *l, struct spec_fault *fault)
 	if (uid == 0)
 		return spec_fault_set(fault, API_BAD_PARAMS, "user",
 		    "a run needs a user that is not root");
+	if (is_service_user(l->control, uid))
+		return spec_fault_set(fault, API_BAD_PARAMS, "user",
+		    "user: a run cannot be one of the service's own users");
 	if (uid != who->uid && !who->is_operator)
 		return spec_fault_set(fault, API_FORBIDDEN, "user",
 		    "user: only an operator may name another user");

@@ -123,14 +123,19 @@ sessions_on_restore_done(void *ctx, struct peer *peer, const union msg_any *msg,
     int *fds, size_t nfds)
 {
 	struct control *control = ctx;
+	uint64_t now = control_time_ms(), created;
 	struct session *s;
 
 	(void)peer;
 	(void)msg;
 	(void)fds;
 	(void)nfds;
-	/* The idle time of those without a command begins anew. */
-	TAILQ_FOREACH (s, &control->sessions->list, entry)
+	/* The idle time of those without a command begins anew, the wall time
+	 * goes on. */
+	TAILQ_FOREACH (s, &control->sessions->list, entry) {
+		created = session_facts_of(s)->created_ms;
+		session_start_wall(s, now > created ? now - created : 0);
 		session_settle(s);
+	}
 	return 0;
 }

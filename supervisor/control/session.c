@@ -395,6 +395,17 @@ on_error_kept(int fd, short what, void *arg)
 }
 
 void
+session_start_wall(struct session *s, uint64_t elapsed_ms)
+{
+	uint64_t wall = session_facts_of(s)->wall_ms;
+
+	if (wall != 0 &&
+	    session_timer(s, &s->wall_timer,
+		wall > elapsed_ms ? wall - elapsed_ms : 1, on_wall) < 0)
+		session_end(s, RUN_CAUSE_WALL, 0); /* not without it */
+}
+
+void
 session_settle(struct session *s)
 {
 	enum session_state want =
@@ -470,9 +481,7 @@ session_ready(struct session *s)
 	rpc_add_u64(out, "pid", s->pid);
 	events_end(s->source);
 	session_set_state(s, SESSION_WARM);
-	if (session_facts_of(s)->wall_ms != 0)
-		(void)session_timer(s, &s->wall_timer,
-		    session_facts_of(s)->wall_ms, on_wall);
+	session_start_wall(s, 0);
 	session_settle(s);
 	while ((call = waiters_take(&s->launching)) != NULL) {
 		struct rpc_out *answer = call_begin(call);

@@ -101,7 +101,7 @@ struct listing {
 	TAILQ_ENTRY(listing) entry;
 	struct control *control;
 	struct call *call;
-	uint64_t request; /* of all its stat_ask */
+	uint64_t first, last; /* requests of its stat_ask */
 	size_t pending;
 	struct event *timer;
 };
@@ -204,6 +204,8 @@ size_t session_count_of(const struct sessions *, const uid_t *owner);
 void session_set_state(struct session *, enum session_state);
 /* warm or active, by the commands that run; restarts the idle time. */
 void session_settle(struct session *);
+/* Ends it when its wall time is over, of which some has passed. */
+void session_start_wall(struct session *, uint64_t elapsed_ms);
 /* A launch that failed: state error (SPEC K22). */
 void
 session_fail(struct session *, const struct spec_fault *, const char *step);

@@ -157,6 +157,14 @@ def test_root_needs_a_user(make):
     assert run.run_uid == 1234
 
 
+def test_a_run_is_none_of_the_services_users(make):
+    host = make().open()
+    root = host.box.client(uid=0, operator=True)
+    error = host.refused(root, host.spec(user="stockade-control"),
+                         look_up=False)
+    assert error.name == "badParams" and "spec.user" in error.detail["field"]
+
+
 def test_the_configured_user_is_roots_default(make):
     host = make('run-user "nobody"\n').open()
     root = host.box.client(uid=0, operator=True)
@@ -1104,6 +1112,17 @@ def test_a_restored_session_that_is_not_detached_ends(host, client, make):
     reopen(new)
     ask = new.channel.expect("destroy_ask")
     assert (ask.sandbox, ask.cause) == (old.sandbox, cause("clientGone"))
+
+
+def test_the_wall_goes_on_after_a_restart(host, client, make):
+    old = host.launch(client, host.spec(detach=True,
+                                        limits={"wallMs": 800}))
+    new = restore(old, make)
+    start = time.monotonic()
+    reopen(new)
+    ask = new.channel.expect("destroy_ask")
+    assert ask.cause == cause("wall")
+    assert time.monotonic() - start < 0.8
 
 
 def test_a_frozen_session_comes_back_suspended(host, client, make):
