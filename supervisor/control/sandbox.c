@@ -275,13 +275,17 @@ method_sandbox_list(struct control *control, struct call *call)
 	}
 	l->control = control;
 	l->call = call;
-	l->request = control_number(control);
 	l->timer = evtimer_new(control->base, on_listing_time, l);
 	TAILQ_INSERT_TAIL(&control->sessions->listings, l, entry);
+	l->first = control_number(control);
+	l->last = l->first;
 	if (l->timer != NULL && evtimer_add(l->timer, &tv) == 0)
-		TAILQ_FOREACH (s, &control->sessions->list, entry)
-			if (is_listed(l, s) && ask_figures(s, l->request))
-				l->pending++;
+		TAILQ_FOREACH (s, &control->sessions->list, entry) {
+			if (!is_listed(l, s))
+				continue;
+			l->last = control_number(control);
+			l->pending += ask_figures(s, l->last);
+		}
 	if (l->pending == 0)
 		answer_list(l);
 }
@@ -303,7 +307,8 @@ sessions_on_stat_answer(void *ctx, struct peer *peer, const union msg_any *msg,
 		s->pids = m->pids;
 	}
 	TAILQ_FOREACH (l, &control->sessions->listings, entry)
-		if (l->request == m->request && l->pending > 0) {
+		if (m->request >= l->first && m->request <= l->last &&
+		    l->pending > 0) {
 			if (--l->pending == 0)
 				answer_list(l);
 			break;
