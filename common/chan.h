@@ -23,16 +23,16 @@
 struct event_base;
 struct chan;
 
-#define CHAN_PACKET_MAX 65536		/* bytes */
+#define CHAN_PACKET_MAX 65536 /* bytes */
 #define CHAN_FDS_MAX 8
 #define CHAN_QUEUE_BYTES (4u << 20)
 #define CHAN_QUEUE_PACKETS 8192
 
 enum chan_end {
-	CHAN_END_EOF,		/* the peer closed its end or is gone */
-	CHAN_END_RULES,		/* a packet broke the rules above */
-	CHAN_END_QUEUE,		/* the peer does not read */
-	CHAN_END_ERROR,		/* system error */
+	CHAN_END_EOF, /* the peer closed its end or is gone */
+	CHAN_END_RULES, /* a packet broke the rules above */
+	CHAN_END_QUEUE, /* the peer does not read */
+	CHAN_END_ERROR, /* system error */
 };
 
 /*
@@ -42,8 +42,8 @@ enum chan_end {
  * channel is dead, and the callee frees it.
  */
 struct chan_ops {
-	void (*on_packet)(void *ctx, const uint8_t *data, size_t len,
-	    int *fds, size_t nfds);
+	void (*on_packet)(void *ctx, const uint8_t *data, size_t len, int *fds,
+	    size_t nfds);
 	void (*on_end)(void *ctx, enum chan_end why);
 };
 
@@ -54,7 +54,7 @@ struct chan_ops {
  */
 struct chan *chan_new(struct event_base *base, int fd,
     const struct chan_ops *ops, void *ctx);
-void chan_free(struct chan *);		/* NULL is fine; closes queued fds */
+void chan_free(struct chan *); /* NULL is fine; closes queued fds */
 
 /*
  * Sends one packet. Takes the descriptors in every case (they are closed after
@@ -62,8 +62,8 @@ void chan_free(struct chan *);		/* NULL is fine; closes queued fds */
  * queued), -EMSGSIZE, -ENOBUFS (queue full: on_end follows from the loop),
  * -EPIPE when the channel has ended.
  */
-int chan_send(struct chan *, const void *data, size_t len, int *fds,
-    size_t nfds);
+int
+chan_send(struct chan *, const void *data, size_t len, int *fds, size_t nfds);
 
 /* Packets still waiting in user space; 0 when the socket took everything. */
 size_t chan_pending(const struct chan *);
@@ -79,9 +79,9 @@ void chan_pause(struct chan *, bool paused);
  * broke the rules (its descriptors are closed), or -errno. `fds` has room for
  * CHAN_FDS_MAX. These two are in common/chanfd.c, which needs no libevent.
  */
-ptrdiff_t chan_recv_fd(int fd, void *buf, size_t size, int *fds,
-    size_t *ret_nfds);
-int chan_send_fd(int fd, const void *data, size_t len, const int *fds,
-    size_t nfds);
+ptrdiff_t
+chan_recv_fd(int fd, void *buf, size_t size, int *fds, size_t *ret_nfds);
+int
+chan_send_fd(int fd, const void *data, size_t len, const int *fds, size_t nfds);
 
 #endif

@@ -13,18 +13,20 @@
 /* A permitted system call; arg < 0: any arguments. Else
  * (args[arg] & mask) == value is required. */
 struct confine_call {
-	const char *name;	/* libseccomp's name, or common/syscalls.def */
+	const char *name; /* libseccomp's name, or common/syscalls.def */
 	const char *reason;
-	int arg;		/* -1 or 0..5 */
+	int arg; /* -1 or 0..5 */
 	uint64_t mask;
 	uint64_t value;
 };
+/* clang-format off */
 #define CONFINE_CALL(n, why) { (n), (why), -1, 0, 0 }
 #define CONFINE_CALL_IF(n, a, m, v, why) { (n), (why), (a), (m), (v) }
+/* clang-format on */
 
 enum confine_default {
-	CONFINE_KILL,		/* what is not listed kills the process */
-	CONFINE_DENY_LIST,	/* what is listed gets EPERM, the rest passes */
+	CONFINE_KILL, /* what is not listed kills the process */
+	CONFINE_DENY_LIST, /* what is listed gets EPERM, the rest passes */
 };
 
 /*
@@ -52,8 +54,8 @@ struct confine_path {
  * outside. `tcp_connect` leaves TCP connect open. Returns 0, or -ENOSYS when
  * the kernel has no Landlock, or -errno.
  */
-int confine_landlock(const struct confine_path *paths, size_t n,
-    bool tcp_connect);
+int
+confine_landlock(const struct confine_path *paths, size_t n, bool tcp_connect);
 
 /* Landlock ABI of the running kernel, 0 when there is none. */
 int confine_landlock_abi(void);

@@ -20,6 +20,7 @@ enum log_event_id {
 };
 
 /* Keys; the journal's field is STOCKADE_<name>. */
+/* clang-format off */
 #define LOG_KEYS(X) \
 	X(SANDBOX) X(SESSION) X(REQUEST) X(CLIENT) X(EXEC) X(PEER) X(PEER_UID) \
 	X(RUN_UID) X(HOST) X(PORT) X(DECISION) X(RULE) X(REASON) X(ERRNO) \
@@ -32,17 +33,25 @@ enum log_key {
 #undef X
 	LOG_KEY_COUNT
 };
+/* clang-format on */
 
 struct log_field {
 	enum log_key key;
-	const char *str;	/* NULL: number */
+	const char *str; /* NULL: number */
 	uint64_t num;
 };
+/* clang-format off */
 #define LF_STR(k, s) { (k), (s), 0 }
 #define LF_NUM(k, n) { (k), NULL, (uint64_t)(n) }
+/* clang-format on */
 
-enum log_level { LOG_LEVEL_ERR = 3, LOG_LEVEL_WARNING, LOG_LEVEL_NOTICE,
-	LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
+enum log_level {
+	LOG_LEVEL_ERR = 3,
+	LOG_LEVEL_WARNING,
+	LOG_LEVEL_NOTICE,
+	LOG_LEVEL_INFO,
+	LOG_LEVEL_DEBUG
+};
 
 /* Opens the socket; `proc` names the process in each record (static string).
  * Call while files can still be opened. */
@@ -55,7 +64,7 @@ void log_record(enum log_event_id, const struct log_field *fields, size_t n);
 #define log_event(ev, ...) \
 	log_record((ev), (const struct log_field[]){ __VA_ARGS__ }, \
 	    sizeof((const struct log_field[]){ __VA_ARGS__ }) / \
-	    sizeof(struct log_field))
+		sizeof(struct log_field))
 
 /* A plain line for start-up and for people (the line of SPEC A10). */
 void log_line(enum log_level, const char *fmt, ...)

@@ -22,7 +22,7 @@ struct sockunix_peer {
 	gid_t gid;
 	pid_t pid;
 	size_t ngroups;
-	gid_t *groups;		/* owned; supplementary groups of the peer */
+	gid_t *groups; /* owned; supplementary groups of the peer */
 };
 
 /* Fills *ret from the kernel. sockunix_peer_done() frees the groups. */

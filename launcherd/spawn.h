@@ -37,8 +37,8 @@ int spawn_run(const struct spawn_run *, struct spawned *ret);
  * libexec_fd/stockade-lookup with descriptor 3 = channel_fd, as root with
  * CAP_SETUID and CAP_SETGID alone in every set. 0 or -errno.
  */
-int spawn_lookup(int libexec_fd, int channel_fd, int null_fd,
-    struct spawned *ret);
+int
+spawn_lookup(int libexec_fd, int channel_fd, int null_fd, struct spawned *ret);
 
 /*
  * Runs bubblewrap with the one argument, standard output and error to out_fd;

@@ -6,6 +6,8 @@
 #ifndef PROTOCOL_CAUSE_H
 #define PROTOCOL_CAUSE_H
 
+/* clang-format off */
+
 /* Why a run ended (SPEC K8). RUN_CAUSE_EXIT: nobody killed it. */
 #define RUN_CAUSES(X) \
 	X(EXIT, "exit") X(MANUAL, "manual") X(OOM, "oom") \
@@ -107,5 +109,7 @@ const char *api_error_name(unsigned);
 #define EXEC_IO_STDOUT 2u
 #define EXEC_IO_STDERR 4u
 #define EXEC_IO_TTY 8u
+
+/* clang-format on */
 
 #endif

@@ -33,8 +33,8 @@ struct egress_private {
 };
 
 struct egress_lists {
-	bool network;		/* false: everything is refused, network_off */
-	uint64_t tunnels_max;	/* of this session */
+	bool network; /* false: everything is refused, network_off */
+	uint64_t tunnels_max; /* of this session */
 	size_t nallow;
 	struct egress_rule allow[EGRESS_RULES_MAX];
 	size_t ndeny;

@@ -62,8 +62,9 @@ encode_bin(msgpack_packer *pk, const struct msg_field *field,
 	memcpy(&len, msg + field->offset, sizeof(len));
 	return len >= field->min && len <= field->max &&
 	    msgpack_pack_bin(pk, len) == 0 &&
-	    (len == 0 || msgpack_pack_bin_body(pk,
-	    msg + field->offset + sizeof(len), len) == 0);
+	    (len == 0 ||
+		msgpack_pack_bin_body(pk, msg + field->offset + sizeof(len),
+		    len) == 0);
 }
 
 ptrdiff_t

@@ -16,7 +16,7 @@ lookup_question_decode(const void *data, size_t len,
 {
 	struct wire w;
 
-	ret->nitems = 0;	/* the array: what is in use is written */
+	ret->nitems = 0; /* the array: what is in use is written */
 	wire_init(&w, data, len);
 	(void)wire_array(&w, 2, 2);
 	(void)wire_u64(&w, LOOKUP_VERSION, LOOKUP_VERSION);
@@ -52,8 +52,7 @@ get_result(struct wire *w, struct lookup_result *result)
 	result->literal = wire_cstr(w, 1, LOOKUP_PATH_MAX);
 	result->resolved = wire_cstr(w, 0, LOOKUP_PATH_MAX);
 	result->error = wire_u64(w, 0, 4095);
-	result->kind = (enum lookup_kind)wire_u64(w, LOOKUP_NONE,
-	    LOOKUP_OTHER);
+	result->kind = (enum lookup_kind)wire_u64(w, LOOKUP_NONE, LOOKUP_OTHER);
 	result->dev = wire_u64(w, 0, UINT64_MAX);
 	result->ino = wire_u64(w, 0, UINT64_MAX);
 	result->mode = wire_u64(w, 0, UINT32_MAX);

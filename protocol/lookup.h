@@ -18,8 +18,13 @@
 #define LOOKUP_ITEMS_MAX 8192
 #define LOOKUP_BYTES_MAX (8u << 20)
 
-enum lookup_kind { LOOKUP_NONE, LOOKUP_DIR, LOOKUP_FILE, LOOKUP_SOCKET,
-	LOOKUP_OTHER };
+enum lookup_kind {
+	LOOKUP_NONE,
+	LOOKUP_DIR,
+	LOOKUP_FILE,
+	LOOKUP_SOCKET,
+	LOOKUP_OTHER
+};
 
 /* A path to resolve; a leading "~/" means the user's home. */
 struct lookup_item {
@@ -45,7 +50,7 @@ struct lookup_result {
 	uint64_t ino;
 	uint64_t mode;
 	uint64_t uid;
-	bool readable;		/* by the user: R_OK (and X_OK for directories) */
+	bool readable; /* by the user: R_OK (and X_OK for directories) */
 	bool writable;
 };
 struct lookup_results {

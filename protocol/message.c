@@ -23,6 +23,7 @@ enum {
 	NFIELDS_END_
 };
 
+/* clang-format off */
 /* One function a message, so that offsetof() can name its struct; the array
  * ends with an entry of its own, since C has no empty arrays. */
 #define MSG_BEGIN(n, c, from, to, lo, hi) \
@@ -54,6 +55,7 @@ const struct msg_info msg_table[MSG_TYPE_COUNT] = {
 #include "protocol/messages.def"
 #include "protocol/message_undef.h"
 };
+/* clang-format on */
 
 const char *
 msg_name(unsigned type)

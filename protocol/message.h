@@ -39,6 +39,7 @@ enum msg_type {
 	MSG_TYPE_COUNT
 };
 
+/* clang-format off */
 /* struct msg_ready, ...: U64 is a uint64_t; STR is char[max + 1], always
  * NUL-terminated; BIN is a length and bytes. */
 #define MSG_BEGIN(n, c, from, to, lo, hi) struct msg_##n { \
@@ -49,6 +50,7 @@ enum msg_type {
 #define MSG_END(n) };
 #include "protocol/messages.def"
 #include "protocol/message_undef.h"
+/* clang-format on */
 
 union msg_any {
 #define MSG_BEGIN(n, c, from, to, lo, hi) struct msg_##n n;

@@ -17,9 +17,9 @@ struct peer {
 	const struct peer_ops *ops;
 	void *ctx;
 	unsigned state;
-	uint64_t seen;		/* handlers marked `once` that have run */
+	uint64_t seen; /* handlers marked `once` that have run */
 	bool in_handler;
-	bool freed;		/* peer_free() came while a handler ran */
+	bool freed; /* peer_free() came while a handler ran */
 	bool ended;
 	union msg_any msg;
 };
@@ -93,8 +93,9 @@ peer_packet(void *ctx, const uint8_t *data, size_t len, int *fds, size_t nfds)
 		close_all(fds, nfds);
 		log_event(EV_PEER_RULES,
 		    LF_STR(LK_PEER, proc_name(peer->other)),
-		    LF_STR(LK_MESSAGE_TYPE, type >= 0 ?
-		    msg_name((unsigned)type) : "?"), LF_STR(LK_REASON, why));
+		    LF_STR(LK_MESSAGE_TYPE,
+			type >= 0 ? msg_name((unsigned)type) : "?"),
+		    LF_STR(LK_REASON, why));
 		peer_end(peer, CHAN_END_RULES, why);
 		return;
 	}
@@ -200,8 +201,7 @@ peer_send(struct peer *peer, enum msg_type type, const void *msg, int *fds,
 	    sizeof(buf));
 	if (len < 0) {
 		close_all(fds, nfds);
-		log_event(EV_INTERNAL,
-		    LF_STR(LK_MESSAGE_TYPE, msg_name(type)),
+		log_event(EV_INTERNAL, LF_STR(LK_MESSAGE_TYPE, msg_name(type)),
 		    LF_STR(LK_REASON, "a message could not be encoded"));
 		return (int)len;
 	}

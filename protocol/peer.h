@@ -31,7 +31,7 @@ typedef int peer_fn(void *ctx, struct peer *, const union msg_any *msg,
 struct peer_handler {
 	enum msg_type type;
 	uint32_t states;
-	bool once;	/* a second one in the life of the peer breaks the rules */
+	bool once; /* a second one in the life of the peer breaks the rules */
 	peer_fn *fn;
 };
 
@@ -57,8 +57,8 @@ struct chan *peer_chan(struct peer *);
 /* Encodes and sends; takes the descriptors always. NULL peer: -EPIPE, the
  * descriptors are closed. 0 or -errno as chan_send; -EINVAL is our own bug and
  * is logged here. */
-int peer_send(struct peer *, enum msg_type, const void *msg, int *fds,
-    size_t nfds);
+int
+peer_send(struct peer *, enum msg_type, const void *msg, int *fds, size_t nfds);
 /* The usual case without descriptors:
  * PEER_SEND(peer, run_ended, .sandbox = id, .cause = RUN_CAUSE_EXIT); */
 #define PEER_SEND(peer, type, ...) \

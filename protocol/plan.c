@@ -14,11 +14,11 @@
 #include "common/size.h"
 
 /* SPEC I15: never a target as a whole. */
-static const char *const never_whole[] = { "/", "/bin", "/boot", "/dev",
-	"/etc", "/home", "/lib", "/lib32", "/lib64", "/libx32", "/proc",
-	"/root", "/run", "/sbin", "/sys", "/tmp", "/usr", "/usr/bin",
-	"/usr/lib", "/usr/lib64", "/usr/local", "/usr/sbin", "/usr/share",
-	"/var", "/var/tmp" };
+static const char *const never_whole[] = { "/", "/bin", "/boot", "/dev", "/etc",
+	"/home", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/root",
+	"/run", "/sbin", "/sys", "/tmp", "/usr", "/usr/bin", "/usr/lib",
+	"/usr/lib64", "/usr/local", "/usr/sbin", "/usr/share", "/var",
+	"/var/tmp" };
 
 /* Nothing of a plan appears below these. */
 static const char *const never_below[] = { "/dev", "/etc", "/proc", "/run",
@@ -86,8 +86,8 @@ get_mask(struct wire *w, const struct plan *plan, struct plan_mask *mask)
 	    (mask->how == PLAN_MASK_EMPTY_DIR) != (mask->kind == PLAN_DIR))
 		wire_fail(w);
 	if (mask->system ? mask->how != PLAN_MASK_NO_FILE ||
-	    !path_is_within(mask->path, "/usr") :
-	    !lies_in_mount(plan, mask->path))
+		    !path_is_within(mask->path, "/usr") :
+			   !lies_in_mount(plan, mask->path))
 		wire_fail(w);
 }
 
@@ -99,8 +99,9 @@ get_file(struct wire *w, struct plan_file *file)
 		return;
 	file->path = get_path(w);
 	file->content = wire_bin(w, 0, 1u << 20);
-	if (!w->err && (!path_is_within(file->path, "/etc") ||
-	    strcmp(file->path, "/etc") == 0))
+	if (!w->err &&
+	    (!path_is_within(file->path, "/etc") ||
+		strcmp(file->path, "/etc") == 0))
 		wire_fail(w);
 }
 
@@ -115,8 +116,8 @@ get_limits(struct wire *w, struct plan_limits *limits)
 	limits->tmp_bytes = wire_u64(w, 0, INT64_MAX);
 	limits->home_bytes = wire_u64(w, 0, INT64_MAX);
 	limits->shm_bytes = wire_u64(w, 0, INT64_MAX);
-	limits->named = wire_u64(w, 0, PLAN_LIMIT_MEMORY | PLAN_LIMIT_PIDS |
-	    PLAN_LIMIT_CPUS);
+	limits->named = wire_u64(w, 0,
+	    PLAN_LIMIT_MEMORY | PLAN_LIMIT_PIDS | PLAN_LIMIT_CPUS);
 }
 
 static void
@@ -129,9 +130,11 @@ get_head(struct wire *w, struct plan *plan)
 	plan->cwd = get_path(w);
 	plan->hostname = wire_cstr(w, 1, 64);
 	plan->userns = wire_bool(w);
-	if (!w->err && (!target_permitted(plan->home) ||
-	    strspn(plan->hostname, "abcdefghijklmnopqrstuvwxyz0123456789-") !=
-	    strlen(plan->hostname)))
+	if (!w->err &&
+	    (!target_permitted(plan->home) ||
+		strspn(plan->hostname,
+		    "abcdefghijklmnopqrstuvwxyz0123456789-") !=
+		    strlen(plan->hostname)))
 		wire_fail(w);
 }
 

@@ -26,7 +26,7 @@
 #define PLAN_ARGV_MAX 4096
 #define PLAN_BYTES_MAX (8u << 20)
 #define PLAN_PATH_MAX 4095
-#define PLAN_ENV_BYTES_MAX 32768	/* one NAME=value */
+#define PLAN_ENV_BYTES_MAX 32768 /* one NAME=value */
 #define PLAN_ARG_BYTES_MAX (1u << 20)
 
 enum plan_kind { PLAN_DIR, PLAN_FILE };
@@ -48,15 +48,15 @@ struct plan_mount {
 /* A restriction on a path that exists and lies in the view; applied after all
  * mounts, in order. A path that no longer exists fails the launch. */
 enum plan_mask_how {
-	PLAN_MASK_EMPTY_DIR,	/* read-denied directory: empty, read-only */
-	PLAN_MASK_NO_FILE,	/* read-denied file, denied program: EACCES */
-	PLAN_MASK_READ_ONLY,	/* write-denied: bound on itself read-only */
+	PLAN_MASK_EMPTY_DIR, /* read-denied directory: empty, read-only */
+	PLAN_MASK_NO_FILE, /* read-denied file, denied program: EACCES */
+	PLAN_MASK_READ_ONLY, /* write-denied: bound on itself read-only */
 };
 struct plan_mask {
 	const char *path;
 	enum plan_mask_how how;
 	enum plan_kind kind;
-	bool system;	/* lies in the system view, opened by launcherd itself:
+	bool system; /* lies in the system view, opened by launcherd itself:
 			 * only PLAN_MASK_NO_FILE below /usr */
 };
 
@@ -74,7 +74,7 @@ struct plan_file {
 struct plan_limits {
 	uint64_t memory_bytes;
 	uint64_t pids;
-	uint64_t cpu_milli;	/* 1000 = one processor */
+	uint64_t cpu_milli; /* 1000 = one processor */
 	uint64_t tmp_bytes;
 	uint64_t home_bytes;
 	uint64_t shm_bytes;
@@ -84,10 +84,10 @@ struct plan_limits {
 struct plan {
 	/* For control alone (restore, `sandbox.get`): its own msgpack. */
 	struct wire_view session;
-	const char *home;	/* HOME inside, absolute and clean */
+	const char *home; /* HOME inside, absolute and clean */
 	const char *cwd;
 	const char *hostname;
-	bool userns;		/* allowUserNamespaces */
+	bool userns; /* allowUserNamespaces */
 	struct plan_limits limits;
 	size_t nmounts;
 	struct plan_mount mounts[PLAN_MOUNTS_MAX];
@@ -113,7 +113,7 @@ void plan_encode(const struct plan *, struct wire_out *out);
 struct exec_plan {
 	const char *cwd;
 	size_t nargv;
-	const char *argv[PLAN_ARGV_MAX + 1];	/* NULL-terminated */
+	const char *argv[PLAN_ARGV_MAX + 1]; /* NULL-terminated */
 	size_t nenv;
 	const char *env[PLAN_ENV_MAX + 1];
 };

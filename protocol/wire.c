@@ -160,8 +160,8 @@ wire_cstr(struct wire *w, size_t min, size_t max)
 {
 	struct wire_view view = wire_bin(w, min + 1, max + 1);
 
-	if (w->err || memchr(view.data, '\0', view.len) !=
-	    view.data + view.len - 1) {
+	if (w->err ||
+	    memchr(view.data, '\0', view.len) != view.data + view.len - 1) {
 		w->err = true;
 		return "";
 	}
@@ -227,7 +227,7 @@ wire_out_write(void *ctx, const char *buf, size_t len)
 
 	if (out->err || len > WIRE_OUT_MAX - out->len ||
 	    (out->len + len > out->cap &&
-	    !wire_out_grow(out, out->len + len))) {
+		!wire_out_grow(out, out->len + len))) {
 		out->err = true;
 		return -1;
 	}

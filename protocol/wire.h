@@ -60,7 +60,7 @@ void wire_put_u64(struct wire_out *, uint64_t);
 void wire_put_bool(struct wire_out *, bool);
 void wire_put_str(struct wire_out *, const char *, size_t len);
 void wire_put_bin(struct wire_out *, const void *, size_t len);
-void wire_put_cstr(struct wire_out *, const char *);	/* bin with its NUL */
+void wire_put_cstr(struct wire_out *, const char *); /* bin with its NUL */
 void wire_put_array(struct wire_out *, size_t n);
 
 #endif

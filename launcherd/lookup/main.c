@@ -81,8 +81,8 @@ receive(int want, union msg_any *ret)
 
 	if (len <= 0)
 		_exit(len == 0 ? 0 : EXIT_RULES);
-	if (msg_decode(buf, (size_t)len, nfds, PROC_LAUNCHERD, PROC_LOOKUP,
-		ret, NULL) != want)
+	if (msg_decode(buf, (size_t)len, nfds, PROC_LAUNCHERD, PROC_LOOKUP, ret,
+		NULL) != want)
 		_exit(EXIT_RULES);
 	return fds[0];
 }

@@ -115,7 +115,7 @@ conf_load(int dirfd, const char *name, bool missing_ok, struct conf **ret_conf,
 		return r;
 	if (r == -EACCES && why == NULL)
 		why = "the file and its directory must be readable by user "
-		    "stockade-control";
+		      "stockade-control";
 	if (r < 0 && !(r == -ENOENT && missing_ok))
 		return add_error(errors, name,
 		    why != NULL ? why : strerror(-r));

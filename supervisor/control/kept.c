@@ -81,8 +81,8 @@ open_egress(const struct kept *k, struct opened *open)
 }
 
 int
-kept_set(struct kept *k, struct opened *open, const void *plan,
-    size_t plan_len, const void *egress, size_t egress_len)
+kept_set(struct kept *k, struct opened *open, const void *plan, size_t plan_len,
+    const void *egress, size_t egress_len)
 {
 	int r;
 

@@ -19,8 +19,8 @@ struct session_facts;
 struct kept {
 	uint8_t *data;
 	size_t plan_len;
-	size_t egress_len;	/* behind the plan */
-	size_t facts_at;	/* in the plan */
+	size_t egress_len; /* behind the plan */
+	size_t facts_at; /* in the plan */
 	size_t facts_len;
 };
 

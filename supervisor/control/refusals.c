@@ -77,7 +77,7 @@ action_of(const char *line, size_t speaker)
 		if (strstr(line, actions[i].word) != NULL)
 			return actions[i].action;
 	return starts_programs(line, speaker) ? VIOLATION_EXEC :
-	    VIOLATION_FILE_READ;
+						VIOLATION_FILE_READ;
 }
 
 /* Where a path ends: a quote, or a colon or blank behind it. */
@@ -105,10 +105,10 @@ target_of(char *line, char *phrase)
 	char *from = line, *last;
 
 	for (char *p = line; *p != '\0'; p++)
-		if (*p == '/' && (p == line || strchr(" '\"`(\x98", p[-1]) !=
-		    NULL)) {
-			p[path_length(p, p < phrase ? phrase :
-			    p + strlen(p))] = '\0';
+		if (*p == '/' &&
+		    (p == line || strchr(" '\"`(\x98", p[-1]) != NULL)) {
+			p[path_length(p, p < phrase ? phrase : p + strlen(p))] =
+			    '\0';
 			return p;
 		}
 	while (phrase > line && strchr(" :([", phrase[-1]) != NULL)

@@ -63,8 +63,9 @@ denied_summary(const msgpack_object *v, FILE *to)
 	if (rule != NULL)
 		(void)fprintf(to, " (%s", text_clean(rule));
 	if (remedy != NULL)
-		(void)fprintf(to, "%s%s", rule != NULL ?
-		    "; allow with: " : " (allow with: ", text_clean(remedy));
+		(void)fprintf(to, "%s%s",
+		    rule != NULL ? "; allow with: " : " (allow with: ",
+		    text_clean(remedy));
 	(void)fprintf(to, "%s", rule != NULL || remedy != NULL ? ")" : "");
 	if (count > 1)
 		(void)fprintf(to, " (%" PRIu64 " times)", count);

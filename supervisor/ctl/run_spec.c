@@ -591,8 +591,7 @@ put_spec(const struct draft *d, struct rpc_out *out)
 	rpc_add_str(out, "guestWorkdir", d->dir);
 	rpc_add_text(out, "mode", o->mode);
 	/* SPEC Y4: one that is not named could fall to none. */
-	rpc_add_str(out, "backend", o->backend == NULL ? "native" :
-	    o->backend);
+	rpc_add_str(out, "backend", o->backend == NULL ? "native" : o->backend);
 	if (o->backend != NULL && strcmp(o->backend, "none") == 0)
 		rpc_add_bool(out, "acceptUnconfined", true);
 	/* Root who names himself is refused (SPEC C7), not replaced. */

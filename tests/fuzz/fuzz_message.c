@@ -22,8 +22,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		return 0;
 	from = (enum proc)(1u << data[0] % 8);
 	to = (enum proc)(1u << data[1] % 8);
-	type = msg_decode(data + 3, len - 3, data[2] % 9, from, to, &msg,
-	    NULL);
+	type = msg_decode(data + 3, len - 3, data[2] % 9, from, to, &msg, NULL);
 	if (type < 0)
 		return 0;
 	n = msg_encode((enum msg_type)type, &msg, from, to, data[2] % 9, buf,

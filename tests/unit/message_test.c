@@ -99,8 +99,7 @@ every_cut_and_every_extra_byte_is_refused(void **state)
 		fill(&msg_table[type], &in, true);
 		len = encode(type, &in, buf, sizeof(buf) - 1);
 		for (size_t cut = 0; cut < (size_t)len; cut++)
-			assert_int_equal(decode(type, buf, cut, &out),
-			    -EPROTO);
+			assert_int_equal(decode(type, buf, cut, &out), -EPROTO);
 		buf[len] = 0;
 		assert_int_equal(decode(type, buf, (size_t)len + 1, &out),
 		    -EPROTO);
@@ -127,10 +126,10 @@ wrong_sender_is_refused(void **state)
 			int to = msg_decode(buf, (size_t)len, info->min_fds,
 			    lowest(info->from), (enum proc)p, &out, NULL);
 
-			assert_int_equal(from, (info->from & p) != 0 ?
-			    (int)type : -EPROTO);
-			assert_int_equal(to, (info->to & p) != 0 ?
-			    (int)type : -EPROTO);
+			assert_int_equal(from,
+			    (info->from & p) != 0 ? (int)type : -EPROTO);
+			assert_int_equal(to,
+			    (info->to & p) != 0 ? (int)type : -EPROTO);
 		}
 	}
 }
@@ -152,7 +151,8 @@ wrong_number_of_descriptors_is_refused(void **state)
 			bool fits = n >= info->min_fds && n <= info->max_fds;
 
 			assert_int_equal(msg_decode(buf, (size_t)len, n,
-			    lowest(info->from), lowest(info->to), &out, NULL),
+					     lowest(info->from),
+					     lowest(info->to), &out, NULL),
 			    fits ? (int)type : -EPROTO);
 		}
 	}
@@ -230,7 +230,8 @@ a_long_text_is_cut(void **state)
 
 	(void)state;
 	memset(&msg, 0xff, sizeof(msg));
-	MSG_SET_STR(msg.step, "0123456789012345678901234567890123456789"
+	MSG_SET_STR(msg.step,
+	    "0123456789012345678901234567890123456789"
 	    "0123456789012345678901234567890123456789");
 	assert_int_equal(strlen(msg.step), sizeof(msg.step) - 1);
 }

@@ -35,8 +35,8 @@ sample(struct plan *plan)
 	plan->nmasks = 2;
 	plan->masks[0] = (struct plan_mask){ "/home/u/proj/.bashrc",
 		PLAN_MASK_READ_ONLY, PLAN_FILE, false };
-	plan->masks[1] = (struct plan_mask){ "/usr/bin/sudo",
-		PLAN_MASK_NO_FILE, PLAN_FILE, true };
+	plan->masks[1] = (struct plan_mask){ "/usr/bin/sudo", PLAN_MASK_NO_FILE,
+		PLAN_FILE, true };
 	plan->nfiles = 1;
 	plan->files[0] = (struct plan_file){ "/etc/passwd",
 		{ (const uint8_t *)"u:x:1:1::/:", 11 } };
@@ -130,16 +130,16 @@ a_mask_outside_every_mount_is_refused(void **state)
 	in.masks[0].path = "/home/u/other/.bashrc";
 	refused("masks");
 	sample(&in);
-	in.masks[0].path = "/home/u/proj2";	/* a name, not a component */
+	in.masks[0].path = "/home/u/proj2"; /* a name, not a component */
 	refused("masks");
 	sample(&in);
-	in.masks[1].path = "/etc/passwd";	/* system, but not below /usr */
+	in.masks[1].path = "/etc/passwd"; /* system, but not below /usr */
 	refused("masks");
 	sample(&in);
 	in.masks[1].how = PLAN_MASK_READ_ONLY;
 	refused("masks");
 	sample(&in);
-	in.masks[0].how = PLAN_MASK_EMPTY_DIR;	/* of a file */
+	in.masks[0].how = PLAN_MASK_EMPTY_DIR; /* of a file */
 	refused("masks");
 }
 
@@ -201,7 +201,8 @@ a_command_without_a_name_is_refused(void **state)
 		wire_out_init(&bytes);
 		exec_plan_encode(&a, &bytes);
 		assert_int_equal(exec_plan_decode(bytes.data, bytes.len, &b,
-		    &field), -EPROTO);
+				     &field),
+		    -EPROTO);
 		assert_string_equal(field, "env");
 		wire_out_done(&bytes);
 	}
@@ -220,8 +221,7 @@ a_lookup_makes_the_round_trip(void **state)
 	q.items[1].path = "/a";
 	wire_out_init(&bytes);
 	lookup_question_encode(&q, &bytes);
-	assert_int_equal(lookup_question_decode(bytes.data, bytes.len, &q2),
-	    0);
+	assert_int_equal(lookup_question_decode(bytes.data, bytes.len, &q2), 0);
 	assert_string_equal(q2.items[0].path, "~/.ssh");
 	wire_out_done(&bytes);
 	q.items[1].path = "relative";
@@ -232,13 +232,15 @@ a_lookup_makes_the_round_trip(void **state)
 	wire_out_done(&bytes);
 	r.nresults = 1;
 	r.results[0] = (struct lookup_result){ .literal = "/a",
-		.resolved = "/b", .kind = LOOKUP_DIR, .readable = true };
+		.resolved = "/b",
+		.kind = LOOKUP_DIR,
+		.readable = true };
 	wire_out_init(&bytes);
 	lookup_results_encode(&r, &bytes);
 	assert_int_equal(lookup_results_decode(bytes.data, bytes.len, &r2), 0);
 	assert_string_equal(r2.results[0].resolved, "/b");
 	wire_out_done(&bytes);
-	r.results[0].resolved = "";	/* found, but where? */
+	r.results[0].resolved = ""; /* found, but where? */
 	wire_out_init(&bytes);
 	lookup_results_encode(&r, &bytes);
 	assert_int_equal(lookup_results_decode(bytes.data, bytes.len, &r2),
@@ -262,11 +264,10 @@ egress_lists_make_the_round_trip(void **state)
 	a.network = true;
 	a.tunnels_max = 7;
 	a.nallow = 1;
-	a.allow[0] = (struct egress_rule){ text("*.example.com"),
-		text("baseline"), 0 };
+	a.allow[0] =
+	    (struct egress_rule){ text("*.example.com"), text("baseline"), 0 };
 	a.ndeny = 1;
-	a.deny[0] = (struct egress_rule){ text("sentry.io"), text("fixed"),
-		0 };
+	a.deny[0] = (struct egress_rule){ text("sentry.io"), text("fixed"), 0 };
 	a.nprivate = 1;
 	a.private_[0] = (struct egress_private){ text("10.0.0.0/8"),
 		text("a.example.com") };

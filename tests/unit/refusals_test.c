@@ -39,7 +39,8 @@ static const struct {
 	    VIOLATION_FILE_READ, "/root" },
 	{ "cat: secret: Permission denied", VIOLATION_FILE_READ, "secret" },
 	{ "mkdir: cannot create directory \xe2\x80\x98/usr/x\xe2\x80\x99: "
-	  "Permission denied", VIOLATION_FILE_CREATE, "/usr/x" },
+	  "Permission denied",
+	    VIOLATION_FILE_CREATE, "/usr/x" },
 	{ "sh: 1: cannot create /etc/x: Permission denied",
 	    VIOLATION_FILE_CREATE, "/etc/x" },
 	{ "touch: cannot touch '/a b': Permission denied",
@@ -50,10 +51,10 @@ static const struct {
 	    VIOLATION_FILE_RENAME, "/w/a" },
 	{ "chmod: changing permissions of '/w/a': Operation not permitted",
 	    VIOLATION_FILE_MODE, "/w/a" },
-	{ "stockade: /usr/bin/mount: Permission denied",
-	    VIOLATION_EXEC, "/usr/bin/mount" },
-	{ "bash: line 1: /usr/bin/su: Permission denied",
-	    VIOLATION_EXEC, "/usr/bin/su" },
+	{ "stockade: /usr/bin/mount: Permission denied", VIOLATION_EXEC,
+	    "/usr/bin/mount" },
+	{ "bash: line 1: /usr/bin/su: Permission denied", VIOLATION_EXEC,
+	    "/usr/bin/su" },
 	{ "Error: EPERM: operation not permitted, open '/w/.env'",
 	    VIOLATION_FILE_READ, "/w/.env" },
 	{ "fatal: Operation not permitted", VIOLATION_FILE_READ, "fatal" },
@@ -87,7 +88,7 @@ static void
 other_lines_make_no_record(void **state)
 {
 	static const char text[] = "all is well\ncat: /x: No such file or "
-	    "directory\npermission granted\n\n\n";
+				   "directory\npermission granted\n\n\n";
 	struct refusals r = { 0 };
 	struct seen seen = { 0 };
 
@@ -101,7 +102,7 @@ static void
 lines_may_come_in_any_pieces(void **state)
 {
 	static const char text[] = "x\ncat: /a: Permission denied\n"
-	    "cat: /b: Permission denied\ny";
+				   "cat: /b: Permission denied\ny";
 	(void)state;
 	for (size_t step = 1; step < sizeof(text); step++) {
 		struct refusals r = { 0 };
@@ -109,8 +110,10 @@ lines_may_come_in_any_pieces(void **state)
 
 		for (size_t at = 0; at < sizeof(text) - 1; at += step)
 			refusals_feed(&r, (const uint8_t *)text + at,
-			    step < sizeof(text) - 1 - at ? step :
-			    sizeof(text) - 1 - at, see, &seen);
+			    step < sizeof(text) - 1 - at ?
+				step :
+				sizeof(text) - 1 - at,
+			    see, &seen);
 		assert_int_equal(seen.n, 2);
 		assert_string_equal(seen.target, "/b");
 	}
@@ -128,7 +131,7 @@ long_lines_and_floods_are_bounded(void **state)
 	memset(big, 'a', sizeof(big));
 	refusals_feed(&r, big, sizeof(big), see, &seen);
 	refusals_feed(&r, (const uint8_t *)line, sizeof(line) - 1, see, &seen);
-	assert_int_equal(seen.n, 0);	/* behind what is searched */
+	assert_int_equal(seen.n, 0); /* behind what is searched */
 	memset(big, 0, sizeof(big));
 	refusals_feed(&r, big, sizeof(big), see, &seen);
 	refusals_feed(&r, (const uint8_t *)"\n", 1, see, &seen);

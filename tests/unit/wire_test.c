@@ -61,11 +61,11 @@ overlong_and_foreign_integers_are_refused(void **state)
 		{ { 0xcd, 0x00, 0xff }, 3 },
 		{ { 0xce, 0, 0, 0xff, 0xff }, 5 },
 		{ { 0xcf, 0, 0, 0, 0, 1, 0, 0, 0 }, 9 },
-		{ { 0xd0, 0x01 }, 2 },	/* int8 */
-		{ { 0xff }, 1 },	/* -1 */
-		{ { 0xc0 }, 1 },	/* nil */
-		{ { 0xca, 0, 0, 0, 0 }, 5 },	/* float */
-		{ { 0xcd, 0x01 }, 2 },	/* cut */
+		{ { 0xd0, 0x01 }, 2 }, /* int8 */
+		{ { 0xff }, 1 }, /* -1 */
+		{ { 0xc0 }, 1 }, /* nil */
+		{ { 0xca, 0, 0, 0, 0 }, 5 }, /* float */
+		{ { 0xcd, 0x01 }, 2 }, /* cut */
 		{ { 0 }, 0 },
 	};
 
@@ -95,25 +95,37 @@ a_range_is_kept(void **state)
 static void
 strings_are_bounded(void **state)
 {
-	struct wire w = reader("\xa3" "abc", 4);
+	struct wire w = reader("\xa3"
+			       "abc",
+	    4);
 	struct wire_view v = wire_str(&w, 0, 3);
 
 	(void)state;
 	assert_true(wire_done(&w));
 	assert_memory_equal(v.data, "abc", 3);
-	w = reader("\xa3" "abc", 4);
+	w = reader("\xa3"
+		   "abc",
+	    4);
 	assert_int_equal(wire_str(&w, 0, 2).len, 0);
 	assert_true(w.err);
-	w = reader("\xa3" "ab", 3);	/* lying length */
+	w = reader("\xa3"
+		   "ab",
+	    3); /* lying length */
 	(void)wire_str(&w, 0, 9);
 	assert_true(w.err);
-	w = reader("\xa3" "a\0c", 4);	/* NUL inside */
+	w = reader("\xa3"
+		   "a\0c",
+	    4); /* NUL inside */
 	(void)wire_str(&w, 0, 9);
 	assert_true(w.err);
-	w = reader("\xd9\x03" "abc", 5);	/* overlong header */
+	w = reader("\xd9\x03"
+		   "abc",
+	    5); /* overlong header */
 	(void)wire_str(&w, 0, 9);
 	assert_true(w.err);
-	w = reader("\xc4\x03" "abc", 5);	/* bin for str */
+	w = reader("\xc4\x03"
+		   "abc",
+	    5); /* bin for str */
 	(void)wire_str(&w, 0, 9);
 	assert_true(w.err);
 	w = reader("\xdb\xff\xff\xff\xff", 5);
@@ -124,15 +136,21 @@ strings_are_bounded(void **state)
 static void
 c_strings_end_where_they_say(void **state)
 {
-	struct wire w = reader("\xc4\x03" "ab\0", 5);
+	struct wire w = reader("\xc4\x03"
+			       "ab\0",
+	    5);
 
 	(void)state;
 	assert_string_equal(wire_cstr(&w, 0, 2), "ab");
 	assert_true(wire_done(&w));
-	w = reader("\xc4\x03" "a\0\0", 5);
+	w = reader("\xc4\x03"
+		   "a\0\0",
+	    5);
 	assert_string_equal(wire_cstr(&w, 0, 9), "");
 	assert_true(w.err);
-	w = reader("\xc4\x03" "abc", 5);
+	w = reader("\xc4\x03"
+		   "abc",
+	    5);
 	assert_string_equal(wire_cstr(&w, 0, 9), "");
 	assert_true(w.err);
 	w = reader("\xc4\x00", 2);
@@ -143,7 +161,9 @@ c_strings_end_where_they_say(void **state)
 static void
 errors_are_sticky(void **state)
 {
-	struct wire w = reader("\xc0\x05\xa1" "a", 4);
+	struct wire w = reader("\xc0\x05\xa1"
+			       "a",
+	    4);
 
 	(void)state;
 	(void)wire_u64(&w, 0, 9);
@@ -158,8 +178,8 @@ errors_are_sticky(void **state)
 static void
 what_is_written_is_read_back(void **state)
 {
-	static const uint64_t numbers[] = { 0, 127, 128, 255, 256, 65535,
-		65536, UINT32_MAX, (uint64_t)UINT32_MAX + 1, UINT64_MAX };
+	static const uint64_t numbers[] = { 0, 127, 128, 255, 256, 65535, 65536,
+		UINT32_MAX, (uint64_t)UINT32_MAX + 1, UINT64_MAX };
 	char big[70000];
 	struct wire_out out;
 	struct wire w;
