@@ -247,8 +247,8 @@ plan_ask(const struct spec *spec, const struct conf *conf, struct pool *pool,
 	struct asker a = { pool, ret, 0 };
 
 	memset(ret, 0, sizeof(*ret));
-	ret->items = pool_alloc_sparse(pool, LOOKUP_ITEMS_MAX,
-	    sizeof(*ret->items));
+	ret->items =
+	    pool_alloc_sparse(pool, LOOKUP_ITEMS_MAX, sizeof(*ret->items));
 	if (ret->items == NULL)
 		return spec_fault_set(fault, API_INTERNAL, NULL,
 		    "out of memory");
