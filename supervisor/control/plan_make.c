@@ -17,48 +17,30 @@
 #include "supervisor/control/conf.h"
 #include "supervisor/control/egress_make.h"
 #include "supervisor/control/etc_files.h"
-#include "supervisor/control/plan_view.h"
+#include "supervisor/control/plan_private.h"
 #include "supervisor/control/spec.h"
 
 #define PLAN_HOSTNAME "sandbox"
-
-/* What an answer says about an item. */
-enum found { FOUND, ABSENT, HIDDEN };
-
-struct maker {
-	const struct plan_input *in;
-	struct plan_made *made;
-	struct pool *pool;
-	struct spec_fault *fault;
-	struct plan_grant grants[PLAN_GRANTS_MAX];
-	size_t ngrants;
-	const char *home_resolved;
-	uint64_t unmasked;
-	unsigned bare[PLAN_GRANTS_MAX]; /* marks found, by item index */
-};
-
-/* Programs of which one file serves many names: hiding it would hide the shell
- * too. A run has no capability, so the name alone gains nothing (SPEC J10). */
-static const char *const multi_call[] = { "busybox", "coreutils", "toybox" };
 
 /* SPEC I15: never a source as a whole. */
 static const char *const refused_sources[] = { "/", "/boot", "/dev", "/etc",
 	"/proc", "/root", "/run", "/sys", "/tmp", "/var/tmp" };
 
-static int
-no_memory(struct maker *m)
+int
+plan_no_memory(struct plan_maker *m)
 {
 	return spec_fault_set(m->fault, API_INTERNAL, NULL, "out of memory");
 }
 
-static const struct lookup_result *
-result_of(const struct maker *m, const struct plan_item *item)
+const struct lookup_result *
+plan_result_of(const struct plan_maker *m, const struct plan_item *item)
 {
 	return &m->in->results->results[item - m->in->asked->items];
 }
 
-static int
-lookup_failed(struct maker *m, const struct plan_item *item, int error)
+int
+plan_lookup_failed(struct plan_maker *m, const struct plan_item *item,
+    int error)
 {
 	return spec_fault_set(m->fault, API_LOOKUP_FAILED,
 	    item->strict ? item->field : NULL, "%s: %s cannot be checked: %s",
@@ -69,24 +51,25 @@ lookup_failed(struct maker *m, const struct plan_item *item, int error)
 
 /* ENOENT and ENOTDIR are absent, EACCES is hidden from the user; anything else
  * is no answer, and no rule is dropped for want of one (SPEC I17). */
-static int
-judge(struct maker *m, const struct plan_item *item, enum found *ret)
+int
+plan_judge(struct plan_maker *m, const struct plan_item *item,
+    enum plan_found *ret)
 {
-	const struct lookup_result *r = result_of(m, item);
+	const struct lookup_result *r = plan_result_of(m, item);
 
 	switch (r->error) {
 	case 0:
-		*ret = FOUND;
+		*ret = PLAN_FOUND;
 		return 0;
 	case ENOENT:
 	case ENOTDIR:
-		*ret = ABSENT;
+		*ret = PLAN_ABSENT;
 		return 0;
 	case EACCES:
-		*ret = HIDDEN;
+		*ret = PLAN_HIDDEN;
 		return 0;
 	default:
-		return lookup_failed(m, item, (int)r->error);
+		return plan_lookup_failed(m, item, (int)r->error);
 	}
 }
 
@@ -98,7 +81,7 @@ is_below_home(const char *path)
 
 /* The answers must be of these questions and made of clean paths. */
 static int
-check_answers(struct maker *m)
+check_answers(struct plan_maker *m)
 {
 	const struct plan_asked *asked = m->in->asked;
 	const struct lookup_result *r;
@@ -130,14 +113,14 @@ is_refused_source(const char *path)
 
 /* Whether `permit home-mount` names the resolved path. */
 static bool
-home_is_permitted(const struct maker *m, const char *resolved)
+home_is_permitted(const struct plan_maker *m, const char *resolved)
 {
 	const struct plan_asked *asked = m->in->asked;
 
 	for (size_t i = 0; i < asked->n; i++)
 		if (asked->items[i].role == PLAN_ROLE_HOME_PERMIT &&
-		    result_of(m, &asked->items[i])->error == 0 &&
-		    strcmp(result_of(m, &asked->items[i])->resolved,
+		    plan_result_of(m, &asked->items[i])->error == 0 &&
+		    strcmp(plan_result_of(m, &asked->items[i])->resolved,
 			resolved) == 0)
 			return true;
 	return false;
@@ -146,7 +129,7 @@ home_is_permitted(const struct maker *m, const char *resolved)
 /* Our own directories: by their resolved spelling, or by the configured one
  * where the user cannot look. */
 static bool
-in_service(const struct maker *m, const char *resolved)
+in_service(const struct plan_maker *m, const char *resolved)
 {
 	const struct plan_asked *asked = m->in->asked;
 	const struct lookup_result *r;
@@ -154,7 +137,7 @@ in_service(const struct maker *m, const char *resolved)
 	for (size_t i = 0; i < asked->n; i++) {
 		if (asked->items[i].role != PLAN_ROLE_SERVICE)
 			continue;
-		r = result_of(m, &asked->items[i]);
+		r = plan_result_of(m, &asked->items[i]);
 		if (path_is_within(resolved,
 			r->error == 0 ? r->resolved : asked->items[i].path))
 			return true;
@@ -163,7 +146,7 @@ in_service(const struct maker *m, const char *resolved)
 }
 
 static int
-check_source(struct maker *m, const struct plan_item *item,
+check_source(struct plan_maker *m, const struct plan_item *item,
     const struct lookup_result *r)
 {
 	if (is_refused_source(item->path) || is_refused_source(r->resolved))
@@ -188,13 +171,13 @@ check_source(struct maker *m, const struct plan_item *item,
 }
 
 static int
-notice(struct maker *m, const char *code, const char *detail)
+notice(struct plan_maker *m, const char *code, const char *detail)
 {
 	struct plan_made *made = m->made;
 	char *copy = pool_strdup(m->pool, detail);
 
 	if (copy == NULL)
-		return no_memory(m);
+		return plan_no_memory(m);
 	if (made->nnotices < PLAN_NOTICES_MAX) {
 		made->notices[made->nnotices].code = code;
 		made->notices[made->nnotices++].detail = copy;
@@ -203,7 +186,7 @@ notice(struct maker *m, const char *code, const char *detail)
 }
 
 static int
-take_grant(struct maker *m, const struct plan_item *item,
+take_grant(struct plan_maker *m, const struct plan_item *item,
     const struct lookup_result *r)
 {
 	const struct spec *spec = m->in->spec;
@@ -216,7 +199,7 @@ take_grant(struct maker *m, const struct plan_item *item,
 	g->literal = pool_strdup(m->pool, item->path);
 	g->resolved = pool_strdup(m->pool, r->resolved);
 	if (g->literal == NULL || g->resolved == NULL)
-		return no_memory(m);
+		return plan_no_memory(m);
 	g->kind = r->kind == LOOKUP_DIR ? PLAN_DIR : PLAN_FILE;
 	g->dev = r->dev;
 	g->ino = r->ino;
@@ -230,16 +213,16 @@ take_grant(struct maker *m, const struct plan_item *item,
 }
 
 static int
-add_grant(struct maker *m, const struct plan_item *item)
+add_grant(struct plan_maker *m, const struct plan_item *item)
 {
-	const struct lookup_result *r = result_of(m, item);
-	enum found found;
+	const struct lookup_result *r = plan_result_of(m, item);
+	enum plan_found found;
 
-	if (judge(m, item, &found) != 0)
+	if (plan_judge(m, item, &found) != 0)
 		return -EINVAL;
-	if (found == ABSENT && item->role == PLAN_ROLE_STATE)
+	if (found == PLAN_ABSENT && item->role == PLAN_ROLE_STATE)
 		return notice(m, "stateDirMissing", item->path);
-	if (found != FOUND)
+	if (found != PLAN_FOUND)
 		return spec_fault_set(m->fault, API_BAD_PATH, item->field,
 		    "%s: %s: %s", item->field, item->path,
 		    strerror((int)r->error));
@@ -254,7 +237,7 @@ add_grant(struct maker *m, const struct plan_item *item)
 /* Two grants of one place: equal ones are one, a state directory is writable
  * in every mode (I9), and what contradicts itself is refused (I14). */
 static int
-agree(struct maker *m, struct plan_grant *a, struct plan_grant *b)
+agree(struct plan_maker *m, struct plan_grant *a, struct plan_grant *b)
 {
 	bool state = a->state || b->state;
 
@@ -271,7 +254,7 @@ agree(struct maker *m, struct plan_grant *a, struct plan_grant *b)
 }
 
 static int
-make_grants(struct maker *m)
+make_grants(struct plan_maker *m)
 {
 	const struct plan_asked *asked = m->in->asked;
 
@@ -287,278 +270,10 @@ make_grants(struct maker *m)
 	return 0;
 }
 
-/* ------------------------------------------------ deny paths */
-
-/* Whether a spelling lies in something that was granted. */
-static bool
-touches_grant(const struct maker *m, const char *path)
-{
-	for (size_t i = 0; i < m->ngrants; i++)
-		if (path_is_within(path, m->grants[i].literal) ||
-		    path_is_within(path, m->grants[i].resolved))
-			return true;
-	return false;
-}
-
-static const struct plan_grant *
-grant_of(const struct maker *m, size_t index)
-{
-	for (size_t i = 0; i < m->ngrants; i++)
-		if (m->grants[i].index == index)
-			return &m->grants[i];
-	return NULL;
-}
-
-/* An App.6 directory that an adapter keeps its state in ("x" of a row "x/…"
- * that stays denied) and that the run was given as such. */
-static bool
-is_lifted(const struct maker *m, const struct plan_item *item,
-    const char *resolved)
-{
-	size_t n;
-	bool adapters = false;
-
-	if (item->row == NULL || m->in->spec->adapter == NULL)
-		return false;
-	n = strlen(item->row);
-	for (size_t i = 0; i < lists_state_config_rows; i++)
-		adapters = adapters ||
-		    (strncmp(lists_state_config[i].path, item->row, n) == 0 &&
-			lists_state_config[i].path[n] == '/');
-	if (!adapters)
-		return false;
-	for (size_t i = 0; i < m->ngrants; i++)
-		if (m->grants[i].state &&
-		    strcmp(m->grants[i].resolved, resolved) == 0)
-			return true;
-	return false;
-}
-
-static bool
-is_write_rule(const struct maker *m, const struct plan_item *item)
-{
-	const struct plan_grant *g;
-
-	switch (item->role) {
-	case PLAN_ROLE_DENY_WRITE:
-		return true;
-	case PLAN_ROLE_ROOT_WRITE:
-		g = grant_of(m, item->index);
-		return g != NULL && !g->read_only;
-	case PLAN_ROLE_BARE_WRITE:
-		g = grant_of(m, item->index);
-		return g != NULL && !g->read_only && m->bare[item->index] == 3;
-	case PLAN_ROLE_HOME:
-	case PLAN_ROLE_HOME_PERMIT:
-	case PLAN_ROLE_SERVICE:
-	case PLAN_ROLE_MOUNT:
-	case PLAN_ROLE_STATE:
-	case PLAN_ROLE_WORKDIR:
-	case PLAN_ROLE_DENY_READ:
-	case PLAN_ROLE_BARE_MARK:
-	case PLAN_ROLE_EXEC:
-		break;
-	}
-	return false;
-}
-
-static bool
-is_read_rule(const struct plan_item *item)
-{
-	return item->role == PLAN_ROLE_DENY_READ ||
-	    item->role == PLAN_ROLE_SERVICE;
-}
-
-/*
- * The answer for a deny path: FOUND, or nothing to do. Hidden from the user
- * means that the rule cannot be laid on it: fatal when a client named it or
- * when it may show inside.
- */
-static int
-deny_found(struct maker *m, const struct plan_item *item, bool *ret)
-{
-	const struct lookup_result *r = result_of(m, item);
-	enum found found;
-
-	*ret = false;
-	if (judge(m, item, &found) != 0)
-		return -EINVAL;
-	if (found == HIDDEN && (item->strict || touches_grant(m, r->literal)))
-		return lookup_failed(m, item, EACCES);
-	*ret = found == FOUND;
-	return 0;
-}
-
-/* Grants at or below a denied path: not readable is a contradiction, not
- * writable holds for them too. */
-static int
-deny_grants(struct maker *m, const struct plan_item *item, const char *resolved)
-{
-	for (size_t i = 0; i < m->ngrants; i++) {
-		struct plan_grant *g = &m->grants[i];
-
-		if (!path_is_within(g->resolved, resolved))
-			continue;
-		if (is_read_rule(item))
-			return spec_fault_set(m->fault, API_BAD_PATH,
-			    g->state ? "runnerStateDirs" : "bindMounts",
-			    "%s cannot be given: %s (%s)", g->literal,
-			    "it is denied for reading", item->field);
-		g->read_only = true;
-	}
-	return 0;
-}
-
-static void
-count_bare_marks(struct maker *m)
-{
-	const struct plan_asked *asked = m->in->asked;
-
-	for (size_t i = 0; i < asked->n; i++)
-		if (asked->items[i].role == PLAN_ROLE_BARE_MARK &&
-		    asked->items[i].index < PLAN_GRANTS_MAX &&
-		    result_of(m, &asked->items[i])->error == 0)
-			m->bare[asked->items[i].index]++;
-}
-
-/* First pass: what the rules do to the grants themselves. */
-static int
-apply_to_grants(struct maker *m)
-{
-	const struct plan_asked *asked = m->in->asked;
-	const struct plan_item *item;
-	const char *resolved;
-	bool found;
-
-	for (size_t i = 0; i < asked->n; i++) {
-		item = &asked->items[i];
-		if (!is_read_rule(item) && !is_write_rule(m, item))
-			continue;
-		if (deny_found(m, item, &found) != 0)
-			return -EINVAL;
-		resolved = result_of(m, item)->resolved;
-		if (found && !is_lifted(m, item, resolved) &&
-		    deny_grants(m, item, resolved) != 0)
-			return -EINVAL;
-	}
-	return 0;
-}
-
-struct masking {
-	struct maker *m;
-	const struct plan_item *item;
-	enum plan_kind kind;
-	bool read;
-};
-
-static int
-mask_here(void *arg, const char *path, const struct plan_mount *mount)
-{
-	const struct masking *k = arg;
-	enum plan_mask_how how = PLAN_MASK_READ_ONLY;
-
-	if (!k->read && mount->read_only)
-		return 0;
-	/* C18: a directory is never shadowed by a file, nor the reverse. */
-	if ((k->item->kind == LISTS_FILE && k->kind == PLAN_DIR) ||
-	    (k->item->kind == LISTS_DIR && k->kind == PLAN_FILE))
-		return spec_fault_set(k->m->fault, API_BAD_PATH, NULL,
-		    "%s: the rule %s is for a %s, but %s is not one",
-		    k->item->field, k->item->path,
-		    k->item->kind == LISTS_FILE ? "file" : "directory", path);
-	if (k->read)
-		how = k->kind == PLAN_DIR ? PLAN_MASK_EMPTY_DIR :
-					    PLAN_MASK_NO_FILE;
-	if (plan_view_mask(k->m->made->plan, path, how, k->kind, false) < 0)
-		return spec_fault_set(k->m->fault, API_LIMIT, NULL,
-		    "too many denied paths");
-	return 0;
-}
-
-static int
-mask_item(struct maker *m, const struct plan_item *item, bool read)
-{
-	const struct lookup_result *r = result_of(m, item);
-	struct masking k = { m, item, PLAN_FILE, read };
-	const char *resolved;
-	int ret;
-
-	if (r->kind == LOOKUP_DIR)
-		k.kind = PLAN_DIR;
-	resolved = pool_strdup(m->pool, r->resolved);
-	if (resolved == NULL)
-		return no_memory(m);
-	ret = plan_view_each(m->made->plan, resolved, m->pool, mask_here, &k);
-	return ret == -ENOMEM ? no_memory(m) : ret;
-}
-
-static const char *
-base_of(const char *path)
-{
-	return strrchr(path, '/') + 1;
-}
-
-/* A denied program, wherever it really is: below /usr, or in a mount. */
-static int
-mask_program(struct maker *m, const struct plan_item *item)
-{
-	const struct lookup_result *r = result_of(m, item);
-	const char *resolved;
-
-	if (r->error != 0 || r->kind != LOOKUP_FILE)
-		return 0;
-	for (size_t i = 0; i < ARRAY_LEN(multi_call); i++)
-		if (strcmp(base_of(r->resolved), multi_call[i]) == 0) {
-			m->unmasked++;
-			return 0;
-		}
-	if (!path_is_within(r->resolved, "/usr")) {
-		if (plan_view_system(r->resolved))
-			m->unmasked++;
-		return mask_item(m, item, true);
-	}
-	resolved = pool_strdup(m->pool, r->resolved);
-	if (resolved == NULL)
-		return no_memory(m);
-	if (plan_view_mask(m->made->plan, resolved, PLAN_MASK_NO_FILE,
-		PLAN_FILE, true) < 0)
-		return spec_fault_set(m->fault, API_LIMIT, NULL,
-		    "too many denied paths");
-	return 0;
-}
-
-/* Second pass: masks, now that the mounts stand. */
-static int
-make_masks(struct maker *m)
-{
-	const struct plan_asked *asked = m->in->asked;
-	const struct plan_item *item;
-	bool found;
-
-	for (size_t i = 0; i < asked->n; i++) {
-		item = &asked->items[i];
-		if (item->role == PLAN_ROLE_EXEC) {
-			if (mask_program(m, item) != 0)
-				return -EINVAL;
-			continue;
-		}
-		if (!is_read_rule(item) && !is_write_rule(m, item))
-			continue;
-		if (deny_found(m, item, &found) != 0)
-			return -EINVAL;
-		if (!found || is_lifted(m, item, result_of(m, item)->resolved))
-			continue;
-		if (mask_item(m, item, is_read_rule(item)) != 0)
-			return -EINVAL;
-	}
-	plan_view_settle(m->made->plan);
-	return 0;
-}
-
 /* ------------------------------------------------ the rest of the plan */
 
 static int
-make_mounts(struct maker *m)
+make_mounts(struct plan_maker *m)
 {
 	const struct plan_grant *bad = NULL;
 	int r;
@@ -570,11 +285,11 @@ make_mounts(struct maker *m)
 		    bad->state ? "runnerStateDirs" : "bindMounts",
 		    "%s cannot appear in a run: that place is the system's",
 		    bad->literal);
-	return r < 0 ? no_memory(m) : 0;
+	return r < 0 ? plan_no_memory(m) : 0;
 }
 
 static int
-make_home(struct maker *m)
+make_home(struct plan_maker *m)
 {
 	struct plan *plan = m->made->plan;
 	const char *home = m->in->user.home;
@@ -588,13 +303,13 @@ make_home(struct maker *m)
 		plan->home = pool_concat(m->pool, "/home/", m->in->user.name);
 	else
 		plan->home = "/home/user";
-	return plan->home == NULL ? no_memory(m) : 0;
+	return plan->home == NULL ? plan_no_memory(m) : 0;
 }
 
 /* Without guestWorkdir: the first grant by name that was asked for writing,
  * else the first, so that it does not depend on the list's order (C17). */
 static const char *
-default_workdir(const struct maker *m)
+default_workdir(const struct plan_maker *m)
 {
 	const struct plan_grant *best = NULL, *g;
 
@@ -615,26 +330,26 @@ default_workdir(const struct maker *m)
 }
 
 static int
-workdir_of(struct maker *m, const struct plan_item *item)
+workdir_of(struct plan_maker *m, const struct plan_item *item)
 {
-	const struct lookup_result *r = result_of(m, item);
+	const struct lookup_result *r = plan_result_of(m, item);
 	struct plan *plan = m->made->plan;
-	enum found found;
+	enum plan_found found;
 
-	if (judge(m, item, &found) != 0)
+	if (plan_judge(m, item, &found) != 0)
 		return -EINVAL;
-	if (!touches_grant(m, item->path) &&
-	    (found != FOUND || !plan_view_has(plan, r->resolved)))
+	if (!plan_touches_grant(m, item->path) &&
+	    (found != PLAN_FOUND || !plan_view_has(plan, r->resolved)))
 		return spec_fault_set(m->fault, API_BAD_PARAMS, item->field,
 		    "guestWorkdir: %s lies in no mount", item->path);
-	if (found != FOUND || r->kind != LOOKUP_DIR)
+	if (found != PLAN_FOUND || r->kind != LOOKUP_DIR)
 		return spec_fault_set(m->fault, API_BAD_PATH, item->field,
 		    "guestWorkdir: %s: %s", item->path,
-		    strerror(found != FOUND ? (int)r->error : ENOTDIR));
+		    strerror(found != PLAN_FOUND ? (int)r->error : ENOTDIR));
 	plan->cwd = pool_strdup(m->pool,
 	    plan_view_has(plan, item->path) ? item->path : r->resolved);
 	if (plan->cwd == NULL)
-		return no_memory(m);
+		return plan_no_memory(m);
 	return plan_view_has(plan, plan->cwd) ?
 	    0 :
 	    spec_fault_set(m->fault, API_BAD_PARAMS, item->field,
@@ -642,7 +357,7 @@ workdir_of(struct maker *m, const struct plan_item *item)
 }
 
 static int
-make_workdir(struct maker *m)
+make_workdir(struct plan_maker *m)
 {
 	const struct plan_asked *asked = m->in->asked;
 
@@ -663,7 +378,7 @@ struct limit_row {
 
 /* A limit of the spec; what the operator set is the most it can be. */
 static int
-make_limit(struct maker *m, const struct limit_row *row)
+make_limit(struct plan_maker *m, const struct limit_row *row)
 {
 	const struct conf *conf = m->in->conf;
 	uint64_t usual = conf->limits[row->id];
@@ -685,7 +400,7 @@ make_limit(struct maker *m, const struct limit_row *row)
 }
 
 static int
-make_limits(struct maker *m)
+make_limits(struct plan_maker *m)
 {
 	const struct spec_limits *asked = &m->in->spec->limits;
 	struct plan_limits *limits = &m->made->plan->limits;
@@ -719,7 +434,7 @@ compare_pairs(const void *a, const void *b)
 
 /* Sorted, so that the digest does not depend on the sender's order. */
 static int
-take_pairs(struct maker *m, const struct spec_env *env,
+take_pairs(struct plan_maker *m, const struct spec_env *env,
     struct session_pair *pairs, size_t *n)
 {
 	for (size_t i = 0; i < env->n; i++) {
@@ -728,7 +443,7 @@ take_pairs(struct maker *m, const struct spec_env *env,
 		pairs[*n].name = pool_strdup(m->pool, env->names[i]);
 		pairs[*n].value = pool_strdup(m->pool, env->values[i]);
 		if (pairs[*n].name == NULL || pairs[*n].value == NULL)
-			return no_memory(m);
+			return plan_no_memory(m);
 		(*n)++;
 	}
 	if (*n > 1)
@@ -738,7 +453,7 @@ take_pairs(struct maker *m, const struct spec_env *env,
 
 /* A name in passEnv without a value is fine when `env` has it. */
 static int
-check_pass_env(struct maker *m)
+check_pass_env(struct plan_maker *m)
 {
 	const struct spec_env *pass = &m->in->spec->pass_env;
 	const struct spec_env *env = &m->in->spec->env;
@@ -755,13 +470,13 @@ check_pass_env(struct maker *m)
 }
 
 static const char *
-kept(struct maker *m, const char *s)
+kept(struct plan_maker *m, const char *s)
 {
 	return s == NULL ? "" : pool_strdup(m->pool, s);
 }
 
 static int
-make_facts(struct maker *m)
+make_facts(struct plan_maker *m)
 {
 	const struct spec *spec = m->in->spec;
 	struct session_facts *f = m->made->facts;
@@ -795,7 +510,7 @@ make_facts(struct maker *m)
 	    f->agent_id == NULL || f->space_id == NULL ||
 	    f->conversation_id == NULL || f->run_id == NULL ||
 	    f->acting_user == NULL || f->adapter == NULL)
-		return no_memory(m);
+		return plan_no_memory(m);
 	if (take_pairs(m, &spec->pass_env, f->pass, &f->npass) != 0 ||
 	    take_pairs(m, &spec->env, f->env, &f->nenv) != 0)
 		return -EINVAL;
@@ -803,7 +518,7 @@ make_facts(struct maker *m)
 }
 
 static int
-make_env(struct maker *m)
+make_env(struct plan_maker *m)
 {
 	const struct environ_set none = { NULL, 0 };
 	char bad[ENVIRON_NAME_MAX + 1];
@@ -812,7 +527,7 @@ make_env(struct maker *m)
 	r = plan_environ(m->made->facts, m->made->plan, &none, &m->made->env,
 	    bad);
 	if (r == -ENOMEM)
-		return no_memory(m);
+		return plan_no_memory(m);
 	if (r < 0)
 		return spec_fault_set(m->fault, API_BAD_PARAMS, "env",
 		    "env: %s: %s", bad,
@@ -824,7 +539,7 @@ make_env(struct maker *m)
 }
 
 static int
-make_etc(struct maker *m)
+make_etc(struct plan_maker *m)
 {
 	const struct plan *plan = m->made->plan;
 	const struct etc_input etc = {
@@ -840,8 +555,9 @@ make_etc(struct maker *m)
 		.nmounts = plan->nmounts,
 	};
 
-	return etc_files_make(&etc, m->pool, m->made->plan) < 0 ? no_memory(m) :
-								  0;
+	return etc_files_make(&etc, m->pool, m->made->plan) < 0 ?
+	    plan_no_memory(m) :
+	    0;
 }
 
 /* ------------------------------------------------ digest and bytes */
@@ -879,7 +595,7 @@ make_digest(struct plan_made *made)
 }
 
 static int
-make_bytes(struct maker *m)
+make_bytes(struct plan_maker *m)
 {
 	struct plan_made *made = m->made;
 	uint8_t egress[PLAN_DIGEST];
@@ -908,7 +624,7 @@ make_bytes(struct maker *m)
 }
 
 static int
-make_all(struct maker *m)
+make_all(struct plan_maker *m)
 {
 	const struct plan_asked *asked = m->in->asked;
 	struct plan *plan = m->made->plan;
@@ -918,9 +634,9 @@ make_all(struct maker *m)
 	m->home_resolved = m->in->user.home;
 	for (size_t i = 0; i < asked->n; i++)
 		if (asked->items[i].role == PLAN_ROLE_HOME &&
-		    result_of(m, &asked->items[i])->error == 0)
+		    plan_result_of(m, &asked->items[i])->error == 0)
 			m->home_resolved =
-			    result_of(m, &asked->items[i])->resolved;
+			    plan_result_of(m, &asked->items[i])->resolved;
 	plan->hostname = PLAN_HOSTNAME;
 	plan->userns = m->in->spec->userns;
 	if (plan->userns && !m->in->conf->user_namespaces)
@@ -928,11 +644,11 @@ make_all(struct maker *m)
 		    "allowUserNamespaces",
 		    "allowUserNamespaces: the "
 		    "configuration does not permit user namespaces");
-	count_bare_marks(m);
-	if (make_grants(m) != 0 || apply_to_grants(m) != 0 ||
-	    make_mounts(m) != 0 || make_masks(m) != 0 || make_home(m) != 0 ||
-	    make_workdir(m) != 0 || make_limits(m) != 0 || make_facts(m) != 0 ||
-	    make_env(m) != 0 || make_etc(m) != 0 ||
+	plan_count_bare_marks(m);
+	if (make_grants(m) != 0 || plan_apply_to_grants(m) != 0 ||
+	    make_mounts(m) != 0 || plan_make_masks(m) != 0 ||
+	    make_home(m) != 0 || make_workdir(m) != 0 || make_limits(m) != 0 ||
+	    make_facts(m) != 0 || make_env(m) != 0 || make_etc(m) != 0 ||
 	    egress_make(m->in->spec, m->in->conf, m->pool, &m->made->egress,
 		m->fault) != 0)
 		return -EINVAL;
@@ -943,7 +659,7 @@ int
 plan_make(const struct plan_input *in, struct plan_made **ret,
     struct spec_fault *fault)
 {
-	autofree struct maker *m = calloc(1, sizeof(*m));
+	autofree struct plan_maker *m = calloc(1, sizeof(*m));
 	struct plan_made *made = calloc(1, sizeof(*made));
 
 	if (m == NULL || made == NULL) {
@@ -961,7 +677,7 @@ plan_make(const struct plan_input *in, struct plan_made **ret,
 	m->fault = fault;
 	if (made->plan == NULL || made->facts == NULL) {
 		plan_made_free(made);
-		return no_memory(m);
+		return plan_no_memory(m);
 	}
 	if (make_all(m) != 0) {
 		plan_made_free(made);

@@ -60,7 +60,7 @@ the_run_user_is_the_only_one(void **state)
 {
 	struct etc_host host = { 0 };
 	struct pool pool = { NULL };
-	struct plan *plan = make(&pool, &host, "me", "/home/me", "/work");
+	struct plan *plan = make(&pool, &host, "me", "/home/me", "/srv/tree");
 
 	(void)state;
 	assert_string_equal(text_of(plan, "/etc/passwd"),
@@ -82,7 +82,7 @@ a_name_cannot_add_a_line(void **state)
 	struct etc_host host = { 0 };
 	struct pool pool = { NULL };
 	struct plan *plan =
-	    make(&pool, &host, "x:0:0\nroot2:x:0", "/home/a:b", "/work");
+	    make(&pool, &host, "x:0:0\nroot2:x:0", "/home/a:b", "/srv/tree");
 	const char *passwd = text_of(plan, "/etc/passwd");
 	size_t lines = 0;
 
@@ -117,7 +117,7 @@ the_hosts_profile_cannot_change_path(void **state)
 {
 	struct etc_host host = { .profile = profile, .ca_bundle = ca };
 	struct pool pool = { NULL };
-	struct plan *plan = make(&pool, &host, "me", "/home/me", "/work");
+	struct plan *plan = make(&pool, &host, "me", "/home/me", "/srv/tree");
 	FILE *shell;
 	char line[64] = "";
 
@@ -159,8 +159,8 @@ the_machine_id_is_the_sessions_own(void **state)
 {
 	struct etc_host host = { 0 };
 	struct pool pool = { NULL };
-	struct plan *a = make(&pool, &host, "me", "/home/me", "/work");
-	struct plan *b = make(&pool, &host, "me", "/home/me", "/work");
+	struct plan *a = make(&pool, &host, "me", "/home/me", "/srv/tree");
+	struct plan *b = make(&pool, &host, "me", "/home/me", "/srv/tree");
 
 	(void)state;
 	assert_string_equal(text_of(a, "/etc/machine-id"),
