@@ -246,6 +246,10 @@ put_system(struct builder *b)
 	put3(a, "--ro-bind-try", "/proc/irq", "/proc/irq");
 	put3(a, "--ro-bind-try", "/proc/bus", "/proc/bus");
 	put3(a, "--ro-bind-try", "/proc/sysrq-trigger", "/proc/sysrq-trigger");
+	/* A device without the right to use devices: open says EACCES. */
+	for (const char *const *p = in->proc_hidden; p != NULL && *p != NULL;
+	     p++)
+		put3(a, "--ro-bind", "/dev/null", *p);
 	put2(a, "--dev", "/dev");
 	/* The one that --dev makes is root's, 0755. */
 	put_tmpfs(a, "1777", limits->shm_bytes, "/dev/shm");

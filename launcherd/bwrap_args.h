@@ -32,6 +32,8 @@ struct bwrap_input {
 	int etc_fd; /* the copy of /etc */
 	const char *const *root_links; /* "bin", "usr/bin", ... pairs, NULL */
 	const char *const *root_binds; /* "/lib64", ..., NULL */
+	const char *const *proc_hidden; /* "/proc/keys", ..., NULL; may be
+					 * NULL itself: none */
 };
 
 struct bwrap_args {

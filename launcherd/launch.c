@@ -181,7 +181,12 @@ step_masks(struct launch *la)
 static const char *const root_names[] = { "/bin", "/sbin", "/lib", "/lib32",
 	"/lib64", "/libx32" };
 
+/* Not in a namespace: they would tell the keys of the user, outside, by name.
+ * Absent on a kernel without keys. */
+static const char *const proc_names[] = { "/proc/keys", "/proc/key-users" };
+
 struct root_layout {
+	const char *hidden[ARRAY_LEN(proc_names) + 1];
 	char text[ARRAY_LEN(root_names)][64];
 	const char *links[2 * ARRAY_LEN(root_names) + 1];
 	const char *binds[ARRAY_LEN(root_names) + 1];
@@ -190,7 +195,7 @@ struct root_layout {
 static void
 read_root(struct root_layout *ret)
 {
-	size_t nlinks = 0, nbinds = 0;
+	size_t nlinks = 0, nbinds = 0, nhidden = 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(root_names); i++) {
 		ssize_t n = readlink(root_names[i], ret->text[i],
@@ -208,6 +213,10 @@ read_root(struct root_layout *ret)
 	}
 	ret->links[nlinks] = NULL;
 	ret->binds[nbinds] = NULL;
+	for (size_t i = 0; i < ARRAY_LEN(proc_names); i++)
+		if (access(proc_names[i], F_OK) == 0)
+			ret->hidden[nhidden++] = proc_names[i];
+	ret->hidden[nhidden] = NULL;
 }
 
 static int
@@ -255,6 +264,7 @@ step_args(struct launch *la)
 	read_root(root);
 	in.root_links = root->links;
 	in.root_binds = root->binds;
+	in.proc_hidden = root->hidden;
 	in.etc = la->run->etc;
 	in.etc_fd = la->run->etc->fd;
 	error = build_args(la, &in);

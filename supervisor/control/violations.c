@@ -192,7 +192,7 @@ send_record(struct violations *v, struct record *r)
 	violation_summary(&shown, summary, sizeof(summary));
 	log_event(EV_VIOLATION,
 	    LF_STR(LK_SESSION, events_source_session(v->source)),
-	    LF_NUM(LK_RUN_UID, events_source_owner(v->source)),
+	    LF_NUM(LK_PEER_UID, events_source_owner(v->source)),
 	    LF_STR(LK_ACTION, violation_name(r->action)),
 	    LF_STR(LK_TARGET, r->text[TEXT_TARGET]), LF_NUM(LK_PORT, r->port),
 	    LF_STR(LK_RULE,
