@@ -1,0 +1,104 @@
+"""SPEC Z1, Z3, Z10..Z12: reload of a running service, includes, owners, and
+that nothing of a client is configuration."""
+
+import os
+import signal
+import time
+
+import pytest
+
+import instance as instance_module
+from instance import Instance, RpcError
+
+
+@pytest.fixture
+def own():
+    if instance_module.missing():
+        pytest.skip(instance_module.missing())
+    with Instance("limit idle none\n") as service:
+        yield service
+
+
+def add(service, text):
+    with open(service.conf, "a", encoding="utf-8") as f:
+        f.write(text + "\n")
+
+
+def wait_log(service, text, count=1, timeout=10):
+    end = time.monotonic() + timeout
+    while service.read_log().count(text) < count:
+        assert time.monotonic() < end, service.read_log()[-2000:]
+        time.sleep(0.02)
+
+
+def patterns(client, session):
+    plan = client.call("sandbox.explain", sessionId=session)["plan"]
+    return {row["pattern"] for row in plan["network"]["allow"]}
+
+
+def test_a_reload_applies_to_new_sessions_and_says_what_waits(own):
+    with own.client() as c:
+        c.launch("before", own.workdir())
+        add(own, 'allow host { "new.example.org" }\nlimit execs 3\n'
+                 'client-group "games"')
+        answer = c.call("admin.reload")
+        assert any("new.example.org" in row for row in answer["changed"])
+        assert any("client-group" in row for row in answer["warnings"])
+        c.launch("after", own.workdir())
+        assert "new.example.org" in patterns(c, "after")
+        assert "new.example.org" not in patterns(c, "before")
+
+
+def test_a_hangup_reloads_and_an_error_changes_nothing(own):
+    add(own, 'allow host { "one.example.org" }')
+    own.process.send_signal(signal.SIGHUP)
+    wait_log(own, "STOCKADE_EVENT=CONFIG_LOADED", 2)
+    with own.client() as c:
+        c.launch("one", own.workdir())
+        assert "one.example.org" in patterns(c, "one")
+        add(own, 'allow host { "two.example.org" }\nfrob')
+        own.process.send_signal(signal.SIGHUP)
+        wait_log(own, "STOCKADE_EVENT=CONFIG_ERROR")
+        with pytest.raises(RpcError) as caught:
+            c.call("admin.reload")
+        assert caught.value.name == "badParams"
+        assert "stockade.conf:" in caught.value.message + repr(
+            caught.value.detail)
+        c.launch("two", own.workdir())
+        assert patterns(c, "two") == patterns(c, "one")
+
+
+def test_an_include_stands_beside_the_configuration(own):
+    with open(os.path.join(own.dir, "more.conf"), "w", encoding="utf-8") as f:
+        f.write('allow host { "included.example.org" }\n')
+    add(own, 'include "more.conf"')
+    with own.client() as c:
+        c.call("admin.reload")
+        c.launch("s", own.workdir())
+        assert "included.example.org" in patterns(c, "s")
+        os.chmod(os.path.join(own.dir, "more.conf"), 0o666)
+        with pytest.raises(RpcError):
+            c.call("admin.reload")
+
+
+@pytest.mark.parametrize("name", ["../x.conf", "/etc/passwd", "a/b"])
+def test_an_include_is_a_single_name(own, name):
+    add(own, 'include "%s"' % name)
+    with own.client() as c:
+        with pytest.raises(RpcError) as caught:
+            c.call("admin.reload")
+        assert caught.value.name == "badParams"
+
+
+def test_a_work_tree_is_no_configuration(service, client):
+    workdir = service.workdir()
+    for name in ("stockade.conf", ".stockade.conf", ".stockaderc"):
+        with open(os.path.join(workdir, name), "w", encoding="utf-8") as f:
+            f.write('allow host { "evil.example.org" }\nsandbox off\n')
+    client.launch("tree", workdir, env={"STOCKADE_SOCKET": "/x",
+                                        "CC_SERVER_SANDBOX": "off"})
+    try:
+        assert "evil.example.org" not in patterns(client, "tree")
+    finally:
+        client.call("sandbox.destroy", sessionId="tree")
+    assert client.call("status")["setting"] == "on"
