@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/size.h"
+#include "common/utf8.h"
 
 #define JOURNAL_SOCKET "/run/systemd/journal/socket"
 #define VALUE_MAX 4096
@@ -49,41 +49,13 @@ static struct {
 
 /* ------------------------------------------------ cleaning */
 
-/* Length of the UTF-8 sequence at p (RFC 3629: no overlong form, no surrogate,
- * at most U+10FFFF), 0 when it is none or a control character (C0, C1). */
+/* Length of the character at p, 0 when it is none or a control character. */
 static size_t
 text_length(const unsigned char *p, size_t left)
 {
-	/* clang-format off */
-	static const struct {
-		unsigned char first, last, second_low, second_high, length;
-	} forms[] = {
-		{ 0x20, 0x7e, 0, 0, 1 },
-		{ 0xc2, 0xc2, 0xa0, 0xbf, 2 },
-		{ 0xc3, 0xdf, 0x80, 0xbf, 2 },
-		{ 0xe0, 0xe0, 0xa0, 0xbf, 3 },
-		{ 0xe1, 0xec, 0x80, 0xbf, 3 },
-		{ 0xed, 0xed, 0x80, 0x9f, 3 },
-		{ 0xee, 0xef, 0x80, 0xbf, 3 },
-		{ 0xf0, 0xf0, 0x90, 0xbf, 4 },
-		{ 0xf1, 0xf3, 0x80, 0xbf, 4 },
-		{ 0xf4, 0xf4, 0x80, 0x8f, 4 },
-	};
-	/* clang-format on */
-	size_t i = 0;
+	size_t n = utf8_length(p, left);
 
-	while (i < ARRAY_LEN(forms) &&
-	    (p[0] < forms[i].first || p[0] > forms[i].last))
-		i++;
-	if (i == ARRAY_LEN(forms) || forms[i].length > left)
-		return 0;
-	if (forms[i].length > 1 &&
-	    (p[1] < forms[i].second_low || p[1] > forms[i].second_high))
-		return 0;
-	for (size_t k = 2; k < forms[i].length; k++)
-		if ((p[k] & 0xc0) != 0x80)
-			return 0;
-	return forms[i].length;
+	return utf8_is_control(p, n) ? 0 : n;
 }
 
 size_t

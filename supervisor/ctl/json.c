@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "common/size.h"
+#include "common/utf8.h"
 
 void
 json_init(struct json *j, FILE *out)
@@ -106,74 +107,23 @@ json_close(struct json *j)
 
 /* ------------------------------------------------ strings */
 
-/* Length of the UTF-8 sequence at p (RFC 3629), 0 when it is none. */
-static size_t
-utf8_length(const unsigned char *p, size_t left)
-{
-	static const struct {
-		unsigned char first, last, second_low, second_high, length;
-	} forms[] = {
-		{ 0x00, 0x7f, 0, 0, 1 },
-		{ 0xc2, 0xdf, 0x80, 0xbf, 2 },
-		{ 0xe0, 0xe0, 0xa0, 0xbf, 3 },
-		{ 0xe1, 0xec, 0x80, 0xbf, 3 },
-		{ 0xed, 0xed, 0x80, 0x9f, 3 },
-		{ 0xee, 0xef, 0x80, 0xbf, 3 },
-		{ 0xf0, 0xf0, 0x90, 0xbf, 4 },
-		{ 0xf1, 0xf3, 0x80, 0xbf, 4 },
-		{ 0xf4, 0xf4, 0x80, 0x8f, 4 },
-	};
-	size_t i = 0;
-
-	while (i < ARRAY_LEN(forms) &&
-	    (p[0] < forms[i].first || p[0] > forms[i].last))
-		i++;
-	if (i == ARRAY_LEN(forms) || forms[i].length > left)
-		return 0;
-	if (forms[i].length > 1 &&
-	    (p[1] < forms[i].second_low || p[1] > forms[i].second_high))
-		return 0;
-	for (size_t k = 2; k < forms[i].length; k++)
-		if ((p[k] & 0xc0) != 0x80)
-			return 0;
-	return forms[i].length;
-}
-
-static bool
-is_utf8(const unsigned char *p, size_t len)
-{
-	size_t n;
-
-	for (size_t i = 0; i < len; i += n) {
-		n = utf8_length(p + i, len - i);
-		if (n == 0)
-			return false;
-	}
-	return true;
-}
-
 static void
 put_character(struct json *j, const unsigned char *p, size_t n)
 {
 	static const char plain[] = "\"\\\b\f\n\r\t";
 	static const char letters[] = "\"\\bfnrt";
 	const char *at = NULL;
-	unsigned control = p[0];
 	char text[8];
 
 	if (n == 1 && p[0] != '\0')
 		at = strchr(plain, p[0]);
-	/* U+0080..U+009F, the control characters of the second row */
-	if (n == 2 && p[0] == 0xc2)
-		control = p[1];
 	if (at != NULL) {
 		text[0] = '\\';
 		text[1] = letters[at - plain];
 		text[2] = '\0';
 		put(j, text);
-	} else if (n <= 2 &&
-	    (control < 0x20 || (control >= 0x7f && control < 0xa0))) {
-		(void)snprintf(text, sizeof(text), "\\u%04x", control);
+	} else if (utf8_is_control(p, n)) {
+		(void)snprintf(text, sizeof(text), "\\u%04x", p[n - 1]);
 		put(j, text);
 	} else {
 		memcpy(text, p, n);
@@ -316,7 +266,7 @@ put_base64(struct json *j, const unsigned char *p, size_t len)
 void
 json_bin(struct json *j, const void *data, size_t len)
 {
-	if (is_utf8(data, len)) {
+	if (utf8_valid(data, len)) {
 		json_strn(j, data, len);
 		return;
 	}
