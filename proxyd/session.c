@@ -105,6 +105,7 @@ out_of_descriptors(struct proxyd *p, int listener)
 
 	if (p->reserve_fd >= 0) {
 		(void)close(p->reserve_fd);
+		/* cppcheck-suppress nullPointer; accept4(2) permits it */
 		fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 		if (fd >= 0)
 			(void)close(fd);
@@ -125,6 +126,7 @@ on_accept(int fd, short what, void *arg)
 
 	(void)what;
 	for (i = 0; i < ACCEPT_TURN; i++) {
+		/* cppcheck-suppress nullPointer; accept4(2) permits it */
 		c = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (c < 0) {
 			if (errno == EMFILE || errno == ENFILE ||

@@ -48,20 +48,20 @@ static void __attribute__((noreturn)) usage(FILE *to, int status)
 	exit(status);
 }
 
-static void __attribute__((noreturn)) version(void)
-{
-	(void)printf("stockaded %s%s%s\n", PACKAGE_VERSION,
 #ifdef ENABLE_HARDENING
-	    "",
+#define BUILT_HARDENED ""
 #else
-	    ", built without hardening flags",
+#define BUILT_HARDENED ", built without hardening flags"
 #endif
 #ifdef ENABLE_SANITIZERS
-	    ", built with sanitizers"
+#define BUILT_SANITIZED ", built with sanitizers"
 #else
-	    ""
+#define BUILT_SANITIZED ""
 #endif
-	);
+
+static void __attribute__((noreturn)) version(void)
+{
+	(void)puts("stockaded " PACKAGE_VERSION BUILT_HARDENED BUILT_SANITIZED);
 	exit(0);
 }
 

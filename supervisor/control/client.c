@@ -635,9 +635,10 @@ on_acceptable(evutil_socket_t fd, short what, void *arg)
 
 	(void)what;
 	for (int i = 0; i < ACCEPT_BURST; i++) {
+		int conn;
+
 		/* cppcheck-suppress nullPointer; accept4(2) permits it */
-		int conn =
-		    accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		conn = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (conn >= 0) {
 			accept_one(all, conn);
