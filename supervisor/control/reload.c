@@ -4,10 +4,12 @@
  * in, between two events of the loop, so no request sees a mixture.
  */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/cleanup.h"
 #include "common/log.h"
 #include "protocol/rpc.h"
 #include "supervisor/control/conf.h"
@@ -70,6 +72,31 @@ compare_lines(const void *a, const void *b)
 	return strcmp(*x, *y);
 }
 
+/* A list stands on several lines; its sentence becomes one. */
+static void
+join_lists(char *text)
+{
+	bool quoted = false, blank = false;
+	unsigned depth = 0;
+	char *out = text;
+
+	for (const char *p = text; *p != '\0'; p++) {
+		quoted = quoted != (*p == '"');
+		if (!quoted)
+			depth = *p == '{' ? depth + 1 :
+			    *p == '}' && depth > 0 ? depth - 1 : depth;
+		if (depth > 0 && !quoted && (*p == '\n' || *p == '\t')) {
+			blank = true;
+			continue;
+		}
+		if (blank)
+			*out++ = ' ';
+		blank = false;
+		*out++ = *p;
+	}
+	*out = '\0';
+}
+
 /* The effective form, one sentence a line, sorted. */
 static int
 lines_make(const struct conf *conf, struct lines *ret)
@@ -82,6 +109,7 @@ lines_make(const struct conf *conf, struct lines *ret)
 	r = conf_print(conf, f);
 	if (fclose(f) != 0 || r != 0)
 		return -ENOMEM;
+	join_lists(ret->text);
 	for (const char *p = ret->text; *p != '\0'; p++)
 		ret->n += *p == '\n';
 	ret->line = calloc(ret->n + 1, sizeof(*ret->line));
@@ -98,9 +126,13 @@ lines_make(const struct conf *conf, struct lines *ret)
 static void
 put_change(struct rpc_out *out, char sign, const char *text)
 {
-	char line[512];
+	autofree char *line = NULL;
 
-	(void)snprintf(line, sizeof(line), "%c %s", sign, text);
+	if (asprintf(&line, "%c %s", sign, text) < 0) {
+		line = NULL;
+		out->err = true;
+		return;
+	}
 	rpc_put_str(out, line);
 }
 

@@ -42,7 +42,10 @@ def test_a_reload_applies_to_new_sessions_and_says_what_waits(own):
         add(own, 'allow host { "new.example.org" }\nlimit execs 3\n'
                  'client-group "games"')
         answer = c.call("admin.reload")
-        assert any("new.example.org" in row for row in answer["changed"])
+        assert sorted(answer["changed"]) == sorted([
+            '+ allow host { "new.example.org" }', "- limit execs 32",
+            "+ limit execs 3", '- client-group "stockade"',
+            '+ client-group "games"'])
         assert any("client-group" in row for row in answer["warnings"])
         c.launch("after", own.workdir())
         assert "new.example.org" in patterns(c, "after")
