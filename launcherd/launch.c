@@ -28,7 +28,6 @@
 #include "protocol/plan.h"
 
 #define FD_FLOOR 4 /* 0..3 are given new meanings in the child */
-#define SPARE_MS 5 /* after a launch: its first command goes first */
 #define HOME_MAX 1024 /* of init_setup */
 
 /* Everything that lives as long as one launch_make. */
@@ -333,14 +332,14 @@ on_spare_timer(evutil_socket_t fd, short what, void *arg)
 }
 
 void
-launch_prepare(struct launcherd *l)
+launch_prepare(struct launcherd *l, long ms)
 {
-	const struct timeval soon = { 0, SPARE_MS * 1000 };
+	const struct timeval when = { 0, ms * 1000 };
 
 	if (l->spare_timer == NULL)
 		l->spare_timer = evtimer_new(l->base, on_spare_timer, l);
 	if (l->spare_timer != NULL && l->spare.fd < 0)
-		(void)evtimer_add(l->spare_timer, &soon);
+		(void)evtimer_add(l->spare_timer, &when);
 }
 
 void

@@ -10,10 +10,10 @@ struct run;
 struct run_order;
 
 /*
- * Makes the network namespace of the next launch soon, when nobody waits for
- * us; nobody is in it until then, and it serves that launch alone.
+ * Makes the network namespace of the next launch, if there is none, `ms` (below
+ * 1000) from now; nobody is in it until then, and it serves that launch alone.
  */
-void launch_prepare(struct launcherd *);
+void launch_prepare(struct launcherd *, long ms);
 /* Gives it up. */
 void launch_unprepare(struct launcherd *);
 

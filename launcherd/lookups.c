@@ -26,8 +26,6 @@
 #include "protocol/lookup.h"
 #include "protocol/message.h"
 
-#define SPARE_MS 3 /* after a launch: its first command goes first */
-
 enum lookup_state { LOOKUP_ASKED, LOOKUP_QUESTIONED, LOOKUP_ANSWERED };
 
 struct lookup {
@@ -392,12 +390,12 @@ lookups_init(struct launcherd *l)
 }
 
 void
-lookups_prepare(struct launcherd *l)
+lookups_prepare(struct launcherd *l, long ms)
 {
-	const struct timeval soon = { 0, SPARE_MS * 1000 };
+	const struct timeval when = { 0, ms * 1000 };
 
 	if (l->lookups.spare.pid <= 0)
-		(void)evtimer_add(l->lookups.spare_timer, &soon);
+		(void)evtimer_add(l->lookups.spare_timer, &when);
 }
 
 static int

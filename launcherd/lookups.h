@@ -54,8 +54,8 @@ struct lookup_ids {
 int lookups_init(struct launcherd *);
 void lookups_done(struct launcherd *);
 
-/* Starts the spare one soon, if there is none: when nobody waits for us. */
-void lookups_prepare(struct launcherd *);
+/* Starts the spare one, if there is none, `ms` (below 1000) from now. */
+void lookups_prepare(struct launcherd *, long ms);
 
 /* Takes question_fd. The answer is sent as lookup_answer, always. */
 void lookup_start(struct launcherd *, const struct msg_lookup_start *,

@@ -219,7 +219,7 @@ probe_report(struct probe *p)
 	}
 	MSG_SET_STR(done.error, p->error);
 	(void)peer_send(l->supervisor, MSG_probe_done, &done, NULL, 0);
-	lookups_prepare(l);
+	lookups_prepare(l, 0);
 	l->probe = NULL;
 	probe_free(p);
 }

@@ -33,6 +33,8 @@
 /* A killed run that does not become empty: a process in the kernel. */
 #define KILL_REPORT_MS 5000
 #define REMOVE_FIRST_MS 2
+/* For the next launch, after one is ready: its first command goes first. */
+#define PREPARE_MS 10
 #define REMOVE_TRIES 10
 
 enum init_state { INIT_STARTING, INIT_UP };
@@ -118,6 +120,13 @@ send_failure(struct run *run)
 	(void)peer_send(run->l->supervisor, MSG_launch_answer, &msg, NULL, 0);
 }
 
+static void
+prepare(struct launcherd *l, long ms)
+{
+	lookups_prepare(l, ms);
+	launch_prepare(l, ms);
+}
+
 /* The last message, once nothing is left. */
 static void
 run_gone(struct run *run)
@@ -136,6 +145,7 @@ run_gone(struct run *run)
 		(void)PEER_SEND(l->supervisor, run_ended,
 		    .sandbox = run->sandbox, .cause = run->cause,
 		    .limit = run->limit, .peak = run->peak);
+		prepare(l, 0);
 	}
 	run_free(run);
 }
@@ -375,8 +385,7 @@ on_init_ready(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
 	    .request = run->request, .sandbox = run->sandbox,
 	    .pid = (uint64_t)run->pid, .landlock_abi = run->landlock_abi,
 	    .limits_unset = run->limits_unset);
-	lookups_prepare(run->l);
-	launch_prepare(run->l);
+	prepare(run->l, PREPARE_MS);
 	return 0;
 }
 
