@@ -38,7 +38,7 @@ struct guard_root {
 struct guard_rule {
 	const char *text; /* the pattern as it was written */
 	const char *origin; /* "App.7", "configuration line 12", "spec" */
-	const char *remedy; /* "--name-exempt '/x/*.pem'", or none */
+	const char *remedy; /* what would allow it, or "" */
 	enum dfa_class class;
 };
 

@@ -1,0 +1,238 @@
+/*
+ * The guard's rules as bytes. The broker decodes what control wrote and walks
+ * it with paths of a run, so that neither may make it read outside: counts,
+ * strings and paths are checked here, the tables by dfa_check().
+ */
+#include "protocol/guard.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/path.h"
+#include "common/size.h"
+
+#define CLS_BYTES (2 * (size_t)DFA_SYMBOLS)
+#define VERDICT_BYTES 4u
+
+/* --- decode ------------------------------------------------------------- */
+
+static void
+get_u16s(const uint8_t *from, uint16_t *to, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		to[i] = (uint16_t)(from[2 * i] | from[2 * i + 1] << 8);
+}
+
+static void
+get_roots(struct wire *w, struct guard *ret)
+{
+	ret->nroots = wire_array(w, 1, DFA_ROOTS_MAX);
+	for (size_t i = 0; i < ret->nroots && !w->err; i++) {
+		struct guard_root *root = &ret->roots[i];
+
+		(void)wire_array(w, 2, 2);
+		root->path = wire_cstr(w, 1, GUARD_PATH_MAX);
+		root->empty = wire_bool(w);
+		if (w->err)
+			return;
+		root->len = strlen(root->path);
+		if (!path_is_clean(root->path) || root->len < 2)
+			wire_fail(w);
+		for (size_t j = 0; j < i; j++)
+			if (strcmp(ret->roots[j].path, root->path) == 0)
+				wire_fail(w);
+	}
+}
+
+static void
+get_rules(struct wire *w, struct guard *ret)
+{
+	ret->nrules = wire_array(w, 0, DFA_RULES_MAX);
+	for (size_t i = 0; i < ret->nrules && !w->err; i++) {
+		struct guard_rule *rule = &ret->rules[i];
+
+		(void)wire_array(w, 4, 4);
+		rule->text = wire_cstr(w, 1, GUARD_TEXT_MAX);
+		rule->origin = wire_cstr(w, 1, GUARD_ORIGIN_MAX);
+		rule->remedy = wire_cstr(w, 0, GUARD_REMEDY_MAX);
+		rule->class = (enum dfa_class)wire_u64(w, 0, DFA_CLASSES - 1);
+	}
+}
+
+static void
+get_tables(struct wire *w, struct guard *ret)
+{
+	struct dfa *dfa = &ret->dfa;
+	struct wire_view view;
+
+	(void)wire_array(w, 5, 5);
+	dfa->ncls = (uint16_t)wire_u64(w, 2, DFA_SYMBOLS);
+	dfa->start = (uint16_t)wire_u64(w, 0, DFA_NEXT_MAX - 1);
+	view = wire_bin(w, CLS_BYTES, CLS_BYTES);
+	if (w->err)
+		return;
+	get_u16s(view.data, dfa->cls, DFA_SYMBOLS);
+	view = wire_bin(w, 0, VERDICT_BYTES * (size_t)DFA_VERDICTS_MAX);
+	if (w->err || view.len % VERDICT_BYTES != 0) {
+		wire_fail(w);
+		return;
+	}
+	dfa->nverdicts = (uint16_t)(view.len / VERDICT_BYTES);
+	for (size_t i = 0; i < dfa->nverdicts; i++) {
+		uint16_t pair[2];
+
+		get_u16s(view.data + VERDICT_BYTES * i, pair, 2);
+		dfa->verdict[i] = (struct dfa_verdict){ pair[0], pair[1] };
+		dfa->masks |= pair[0];
+	}
+	view = wire_bin(w, 2, 2 * (size_t)DFA_NEXT_MAX);
+	if (w->err || view.len % 2 != 0) {
+		wire_fail(w);
+		return;
+	}
+	dfa->nnext = (uint32_t)(view.len / 2);
+	get_u16s(view.data, dfa->next, dfa->nnext);
+}
+
+int
+guard_decode(const void *data, size_t len, struct guard *ret)
+{
+	struct wire_view magic;
+	struct wire w;
+
+	memset(ret, 0, sizeof(*ret));
+	wire_init(&w, data, len);
+	(void)wire_array(&w, 6, 6);
+	magic = wire_str(&w, 1, sizeof(GUARD_MAGIC) - 1);
+	if (w.err || magic.len != sizeof(GUARD_MAGIC) - 1 ||
+	    memcmp(magic.data, GUARD_MAGIC, magic.len) != 0)
+		return -EPROTO;
+	(void)wire_u64(&w, GUARD_VERSION, GUARD_VERSION);
+	ret->new_repositories = wire_bool(&w);
+	get_roots(&w, ret);
+	get_rules(&w, ret);
+	if (!w.err)
+		get_tables(&w, ret);
+	if (!wire_done(&w))
+		return -EPROTO;
+	ret->dfa.nroots = (uint16_t)ret->nroots;
+	for (size_t i = 0; i < ret->nroots; i++)
+		if (ret->roots[i].empty)
+			ret->dfa.empty_roots |= (uint16_t)(1u << i);
+	return dfa_check(&ret->dfa, ret->nrules);
+}
+
+/* --- encode ------------------------------------------------------------- */
+
+static void
+put_u16(uint8_t *to, uint16_t value)
+{
+	to[0] = (uint8_t)(value & 0xff);
+	to[1] = (uint8_t)(value >> 8);
+}
+
+static void
+put_tables(const struct dfa *dfa, struct wire_out *out)
+{
+	static uint8_t bytes[2 * (size_t)DFA_NEXT_MAX];
+
+	wire_put_array(out, 5);
+	wire_put_u64(out, dfa->ncls);
+	wire_put_u64(out, dfa->start);
+	for (size_t i = 0; i < DFA_SYMBOLS; i++)
+		put_u16(bytes + 2 * i, dfa->cls[i]);
+	wire_put_bin(out, bytes, CLS_BYTES);
+	for (size_t i = 0; i < dfa->nverdicts; i++) {
+		put_u16(bytes + VERDICT_BYTES * i, dfa->verdict[i].mask);
+		put_u16(bytes + VERDICT_BYTES * i + 2, dfa->verdict[i].rule);
+	}
+	wire_put_bin(out, bytes, VERDICT_BYTES * (size_t)dfa->nverdicts);
+	for (size_t i = 0; i < dfa->nnext; i++)
+		put_u16(bytes + 2 * i, dfa->next[i]);
+	wire_put_bin(out, bytes, 2 * (size_t)dfa->nnext);
+}
+
+void
+guard_encode(const struct guard *guard, struct wire_out *out)
+{
+	wire_put_array(out, 6);
+	wire_put_str(out, GUARD_MAGIC, sizeof(GUARD_MAGIC) - 1);
+	wire_put_u64(out, GUARD_VERSION);
+	wire_put_bool(out, guard->new_repositories);
+	wire_put_array(out, guard->nroots);
+	for (size_t i = 0; i < guard->nroots; i++) {
+		wire_put_array(out, 2);
+		wire_put_cstr(out, guard->roots[i].path);
+		wire_put_bool(out, guard->roots[i].empty);
+	}
+	wire_put_array(out, guard->nrules);
+	for (size_t i = 0; i < guard->nrules; i++) {
+		const struct guard_rule *rule = &guard->rules[i];
+
+		wire_put_array(out, 4);
+		wire_put_cstr(out, rule->text);
+		wire_put_cstr(out, rule->origin);
+		wire_put_cstr(out, rule->remedy);
+		wire_put_u64(out, rule->class);
+	}
+	put_tables(&guard->dfa, out);
+}
+
+/* --- use ---------------------------------------------------------------- */
+
+int
+guard_find_root(const struct guard *guard, const char *path, size_t len,
+    size_t *ret_rel)
+{
+	size_t best = 0;
+	int found = -1;
+
+	for (size_t i = 0; i < guard->nroots; i++) {
+		const struct guard_root *root = &guard->roots[i];
+
+		if (root->len <= best || root->len > len ||
+		    memcmp(root->path, path, root->len) != 0 ||
+		    (root->len < len && path[root->len] != '/'))
+			continue;
+		best = root->len;
+		found = (int)i;
+	}
+	if (found >= 0)
+		*ret_rel = best < len ? best + 1 : len;
+	return found;
+}
+
+struct dfa_verdict
+guard_judge(const struct guard *guard, const char *path, size_t path_len,
+    const char *name, size_t name_len, int *ret_root)
+{
+	struct dfa_verdict none = { 0, DFA_RULE_NONE };
+	struct dfa_walk walk;
+	size_t rel = 0;
+	int root = guard_find_root(guard, path, path_len, &rel);
+
+	if (ret_root != NULL)
+		*ret_root = root;
+	if (root < 0)
+		return none;
+	dfa_walk_start(&guard->dfa, &walk);
+	if (name_len > 0)
+		dfa_walk_name(&guard->dfa, &walk, name, name_len);
+	dfa_walk_path(&guard->dfa, &walk, path + rel, path_len - rel);
+	return dfa_walk_end(&guard->dfa, &walk, (unsigned)root);
+}
+
+const struct guard_rule *
+guard_rule(const struct guard *guard, unsigned rule)
+{
+	static const struct guard_rule too_deep = {
+		.text = "(too deep)",
+		.origin = "256 or more components, or a name over 255 bytes",
+		.remedy = "",
+		.class = DFA_PROTECTED,
+	};
+
+	if (rule == DFA_RULE_TOO_DEEP)
+		return &too_deep;
+	return rule < guard->nrules ? &guard->rules[rule] : NULL;
+}
