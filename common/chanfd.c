@@ -12,58 +12,18 @@
 #include <string.h>
 
 #include "common/cleanup.h"
-
-/* CMSG_LEN and not CMSG_SPACE is passed to the kernel: the padding of the
- * latter could let one more descriptor in. */
-union control {
-	struct cmsghdr align;
-	char bytes[CMSG_SPACE(sizeof(int) * CHAN_FDS_MAX)];
-};
-
-/* Takes the descriptors out of the control messages; false when something else
- * than descriptors came, or too many. What was taken is in fds in any case. */
-static bool
-take_fds(struct msghdr *mh, int *fds, size_t *ret_nfds)
-{
-	struct cmsghdr *cm;
-	bool ok = true;
-	size_t n = 0;
-
-	for (cm = CMSG_FIRSTHDR(mh); cm != NULL; cm = CMSG_NXTHDR(mh, cm)) {
-		size_t count;
-
-		if (cm->cmsg_level != SOL_SOCKET ||
-		    cm->cmsg_type != SCM_RIGHTS) {
-			ok = false;
-			continue;
-		}
-		count = (cm->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (size_t i = 0; i < count; i++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(cm) + i * sizeof(int),
-			    sizeof(fd));
-			if (n < CHAN_FDS_MAX) {
-				fds[n++] = fd;
-			} else {
-				(void)close(fd);
-				ok = false;
-			}
-		}
-	}
-	*ret_nfds = n;
-	return ok;
-}
+#include "common/fdpass.h"
 
 ptrdiff_t
 chan_recv_fd(int fd, void *buf, size_t size, int *fds, size_t *ret_nfds)
 {
-	union control control;
+	FDPASS_BUFFER(CHAN_FDS_MAX) control;
 	struct iovec iov = { .iov_base = buf, .iov_len = size };
 	struct msghdr mh = {
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
 		.msg_control = &control,
+		/* Not CMSG_SPACE: its padding could let one more in. */
 		.msg_controllen = CMSG_LEN(sizeof(int) * CHAN_FDS_MAX),
 	};
 	size_t nfds = 0;
@@ -76,8 +36,8 @@ chan_recv_fd(int fd, void *buf, size_t size, int *fds, size_t *ret_nfds)
 	} while (len < 0 && errno == EINTR);
 	if (len < 0)
 		return -errno;
-	ok = take_fds(&mh, fds, &nfds);
-	if ((mh.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0)
+	ok = fdpass_take(&mh, fds, CHAN_FDS_MAX, &nfds);
+	if ((mh.msg_flags & MSG_TRUNC) != 0)
 		ok = false;
 	if (!ok || len == 0) {
 		close_all(fds, nfds);
@@ -91,7 +51,7 @@ chan_recv_fd(int fd, void *buf, size_t size, int *fds, size_t *ret_nfds)
 int
 chan_send_fd(int fd, const void *data, size_t len, const int *fds, size_t nfds)
 {
-	union control control;
+	FDPASS_BUFFER(CHAN_FDS_MAX) control;
 	union {
 		const void *in;
 		void *out;
@@ -105,20 +65,7 @@ chan_send_fd(int fd, const void *data, size_t len, const int *fds, size_t nfds)
 		return -EINVAL;
 	if (len > CHAN_PACKET_MAX)
 		return -EMSGSIZE;
-	if (nfds > 0) {
-		struct cmsghdr *cm;
-
-		memset(&control, 0, sizeof(control));
-		mh.msg_control = &control;
-		mh.msg_controllen = CMSG_LEN(sizeof(int) * nfds);
-		cm = CMSG_FIRSTHDR(&mh);
-		if (cm == NULL)
-			return -EINVAL;
-		cm->cmsg_level = SOL_SOCKET;
-		cm->cmsg_type = SCM_RIGHTS;
-		cm->cmsg_len = CMSG_LEN(sizeof(int) * nfds);
-		memcpy(CMSG_DATA(cm), fds, sizeof(int) * nfds);
-	}
+	fdpass_put(&mh, &control, fds, nfds);
 	do {
 		sent = sendmsg(fd, &mh, MSG_NOSIGNAL);
 	} while (sent < 0 && errno == EINTR);

@@ -6,7 +6,6 @@
 
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +13,7 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "common/landlock.h"
 #include "common/size.h"
 #include "config.h"
 
@@ -161,72 +161,10 @@ confine_seccomp(enum confine_default mode, const struct confine_call *calls,
 
 /* ------------------------------------------------ Landlock */
 
-/* The kernel's ABI (include/uapi/linux/landlock.h), by own definitions: the
- * headers of the distribution may be older than the kernel that runs. */
-struct ruleset_attr {
-	uint64_t handled_access_fs;
-	uint64_t handled_access_net;
-	uint64_t scoped;
-};
-
-struct path_beneath_attr {
-	uint64_t allowed_access;
-	int32_t parent_fd;
-} __attribute__((packed));
-
-#define RULESET_VERSION 1u
-#define RULE_PATH_BENEATH 1
-#define NET_BIND_TCP 1u
-#define NET_CONNECT_TCP 2u
-#define SCOPE_ABSTRACT_UNIX 1u
-#define SCOPE_SIGNAL 2u
-/* EXECUTE, WRITE_FILE, READ_FILE, TRUNCATE, IOCTL_DEV: what a rule on
- * something else than a directory may hold. */
-#define FS_FILE_ACCESS (1u | 2u | 4u | 1u << 14 | 1u << 15)
-
-int
-confine_landlock_abi(void)
-{
-	long abi =
-	    syscall(SYS_landlock_create_ruleset, NULL, 0, RULESET_VERSION);
-
-	return abi < 0 ? 0 : (int)abi;
-}
-
-/* Every right that level `abi` knows. */
-static struct ruleset_attr
-handled_rights(int abi, bool tcp_connect)
-{
-	struct ruleset_attr attr = { .handled_access_fs = (1u << 13) - 1 };
-
-	if (abi >= 2)
-		attr.handled_access_fs |= 1u << 13; /* REFER */
-	if (abi >= 3)
-		attr.handled_access_fs |= 1u << 14; /* TRUNCATE */
-	if (abi >= 5)
-		attr.handled_access_fs |= 1u << 15; /* IOCTL_DEV */
-	if (abi >= 4)
-		attr.handled_access_net =
-		    NET_BIND_TCP | (tcp_connect ? 0 : NET_CONNECT_TCP);
-	if (abi >= 6)
-		attr.scoped = SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL;
-	return attr;
-}
-
-/* A kernel refuses a longer struct than it knows unless the rest is zero; one
- * that knows less is given less. */
-static size_t
-attr_size(int abi)
-{
-	if (abi >= 6)
-		return sizeof(struct ruleset_attr);
-	return abi >= 4 ? 2 * sizeof(uint64_t) : sizeof(uint64_t);
-}
-
 static int
 add_path(int ruleset, uint64_t handled, const struct confine_path *path)
 {
-	struct path_beneath_attr attr;
+	uint64_t rights = path->access & handled;
 	autoclose int fd = open(path->path, O_PATH | O_CLOEXEC);
 	struct stat st;
 
@@ -234,42 +172,32 @@ add_path(int ruleset, uint64_t handled, const struct confine_path *path)
 		return errno == ENOENT && path->optional ? 0 : -errno;
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	attr.allowed_access = path->access & handled;
-	attr.parent_fd = fd;
 	if (!S_ISDIR(st.st_mode))
-		attr.allowed_access &= FS_FILE_ACCESS;
+		rights &= LANDLOCK_OF_FILE;
 	/* A rule that grants nothing is refused by the kernel and not needed. */
-	if (attr.allowed_access == 0)
-		return 0;
-	if (syscall(SYS_landlock_add_rule, ruleset, RULE_PATH_BENEATH, &attr,
-		0) < 0)
-		return -errno;
-	return 0;
+	return rights == 0 ? 0 : landlock_grant(ruleset, fd, rights);
 }
 
 int
 confine_landlock(const struct confine_path *paths, size_t n, bool tcp_connect)
 {
-	int abi = confine_landlock_abi();
-	struct ruleset_attr attr;
+	unsigned abi = landlock_abi();
 	autoclose int ruleset = -1;
 
 	if (abi == 0)
 		return -ENOSYS;
-	attr = handled_rights(abi, tcp_connect);
-	ruleset =
-	    (int)syscall(SYS_landlock_create_ruleset, &attr, attr_size(abi), 0);
+	ruleset = landlock_new(abi,
+	    LANDLOCK_TCP_BIND | LANDLOCK_SCOPES |
+		(tcp_connect ? 0 : LANDLOCK_TCP_CONNECT));
 	if (ruleset < 0)
-		return -errno;
+		return ruleset;
 	for (size_t i = 0; i < n; i++) {
-		int r = add_path(ruleset, attr.handled_access_fs, &paths[i]);
+		int r = add_path(ruleset, landlock_rights(abi), &paths[i]);
 
 		if (r < 0)
 			return r;
 	}
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return -errno;
-	if (syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
-		return -errno;
-	return 0;
+	return landlock_enter(ruleset);
 }

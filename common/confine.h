@@ -38,8 +38,8 @@ enum confine_default {
 int confine_seccomp(enum confine_default, const struct confine_call *calls,
     size_t n);
 
-/* A path beneath which access is granted. Access bits are the kernel's
- * LANDLOCK_ACCESS_FS_*; rights the kernel does not know are left out. A
+/* A path beneath which access is granted. Access bits are those of
+ * common/landlock.h; rights the kernel does not know are left out. A
  * missing path is skipped when `optional`. */
 struct confine_path {
 	const char *path;
@@ -56,8 +56,5 @@ struct confine_path {
  */
 int
 confine_landlock(const struct confine_path *paths, size_t n, bool tcp_connect);
-
-/* Landlock ABI of the running kernel, 0 when there is none. */
-int confine_landlock_abi(void);
 
 #endif

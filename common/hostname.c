@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/ascii.h"
 #include "common/size.h"
 
 static const char *const why_texts[HOSTNAME_FAULTS] = {
@@ -51,23 +52,11 @@ refuse(enum hostname_fault fault, enum hostname_fault *ret_fault)
 	return -EINVAL;
 }
 
-static bool
-is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-static char
-to_lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 /* Underscore and digits are legal in DNS names (_dmarc, s3): facts 4.3. */
 static bool
 is_name_byte(char c)
 {
-	return (c >= 'a' && c <= 'z') || is_digit(c) || c == '-' || c == '_';
+	return (c >= 'a' && c <= 'z') || ascii_is_digit(c) || c == '-' || c == '_';
 }
 
 /*
@@ -88,7 +77,7 @@ copy_labels(const char *raw, size_t len, bool star_allowed,
 	if (len > HOSTNAME_MAX)
 		return HOSTNAME_TOO_LONG;
 	for (i = 0; i <= len; i++) {
-		char c = i < len ? to_lower(raw[i]) : '.';
+		char c = i < len ? ascii_to_lower(raw[i]) : '.';
 
 		if (c == '.') {
 			if (i == start)
@@ -120,7 +109,7 @@ looks_numeric(const char *text)
 	if (last[0] == '0' && last[1] == 'x')
 		return true;
 	for (p = last; *p != '\0'; p++)
-		if (!is_digit(*p))
+		if (!ascii_is_digit(*p))
 			return false;
 	return true;
 }
@@ -365,7 +354,7 @@ parse_prefix(const char *raw, size_t len, unsigned max)
 	if (len == 0 || len > 3 || (len > 1 && raw[0] == '0'))
 		return -EINVAL;
 	for (i = 0; i < len; i++) {
-		if (!is_digit(raw[i]))
+		if (!ascii_is_digit(raw[i]))
 			return -EINVAL;
 		value = value * 10 + (unsigned)(raw[i] - '0');
 	}

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/ascii.h"
 #include "common/size.h"
 
 static const struct {
@@ -60,18 +61,6 @@ refuse(enum http1_fault fault, enum http1_fault *ret_fault)
 	return -EPROTO;
 }
 
-static bool
-is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-static char
-to_lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 /* tchar of RFC 9110 5.6.2, one bit a byte. */
 static bool
 is_token(char c)
@@ -96,7 +85,7 @@ equal_nocase(const char *a, const char *b, size_t len)
 	size_t i;
 
 	for (i = 0; i < len; i++)
-		if (to_lower(a[i]) != to_lower(b[i]))
+		if (ascii_to_lower(a[i]) != ascii_to_lower(b[i]))
 			return false;
 	return true;
 }
@@ -126,8 +115,8 @@ span_of(size_t from, size_t to)
 static enum http1_fault
 read_version(const char *p, uint8_t *ret_minor)
 {
-	if (memcmp(p, "HTTP/", 5) != 0 || !is_digit(p[5]) || p[6] != '.' ||
-	    !is_digit(p[7]))
+	if (memcmp(p, "HTTP/", 5) != 0 || !ascii_is_digit(p[5]) || p[6] != '.' ||
+	    !ascii_is_digit(p[7]))
 		return HTTP1_BAD_LINE;
 	if (p[5] != '1' || (p[7] != '0' && p[7] != '1'))
 		return HTTP1_BAD_VERSION;
@@ -170,8 +159,8 @@ read_status_line(struct http1_head *head, const char *buf, size_t from,
 	fault = read_version(p, &head->minor);
 	if (fault != HTTP1_OK)
 		return fault;
-	if (p[8] != ' ' || p[9] < '1' || p[9] > '9' || !is_digit(p[10]) ||
-	    !is_digit(p[11]) || (to - from > 12 && p[12] != ' '))
+	if (p[8] != ' ' || p[9] < '1' || p[9] > '9' || !ascii_is_digit(p[10]) ||
+	    !ascii_is_digit(p[11]) || (to - from > 12 && p[12] != ' '))
 		return HTTP1_BAD_LINE;
 	head->status =
 	    (uint16_t)((p[9] - '0') * 100 + (p[10] - '0') * 10 + (p[11] - '0'));
@@ -424,7 +413,7 @@ parse_length(const char *text, size_t len, uint64_t *ret)
 	if (len == 0 || len > 16)
 		return -EINVAL;
 	for (i = 0; i < len; i++) {
-		if (!is_digit(text[i]))
+		if (!ascii_is_digit(text[i]))
 			return -EINVAL;
 		value = value * 10 + (uint64_t)(text[i] - '0');
 	}
@@ -535,9 +524,9 @@ http1_body_done(const struct http1_body *body)
 static int
 hex_value(char c)
 {
-	if (is_digit(c))
+	if (ascii_is_digit(c))
 		return c - '0';
-	c = to_lower(c);
+	c = ascii_to_lower(c);
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
@@ -717,7 +706,7 @@ http1_port_parse(const char *text, size_t len, uint16_t *ret_port)
 	if (len == 0 || len > 5 || text[0] == '0')
 		return -EINVAL;
 	for (i = 0; i < len; i++) {
-		if (!is_digit(text[i]))
+		if (!ascii_is_digit(text[i]))
 			return -EINVAL;
 		value = value * 10 + (unsigned)(text[i] - '0');
 	}

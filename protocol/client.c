@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/fdpass.h"
 
 #define READ_BYTES 65536
 #define FDS_OF_A_READ 8 /* room for more than may wait: too many is told */
@@ -124,25 +125,11 @@ rpc_client_end(struct rpc_client *c)
 static ssize_t
 send_some(int fd, uint8_t *data, size_t len, const int *fds, size_t nfds)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int) * RPC_FDS_MAX)];
-	} control;
+	FDPASS_BUFFER(RPC_FDS_MAX) control;
 	struct iovec iov = { data, len };
 	struct msghdr mh = { .msg_iov = &iov, .msg_iovlen = 1 };
 
-	if (nfds > 0) {
-		struct cmsghdr *cm;
-
-		memset(&control, 0, sizeof(control));
-		mh.msg_control = &control;
-		mh.msg_controllen = CMSG_LEN(sizeof(int) * nfds);
-		cm = CMSG_FIRSTHDR(&mh);
-		cm->cmsg_level = SOL_SOCKET;
-		cm->cmsg_type = SCM_RIGHTS;
-		cm->cmsg_len = CMSG_LEN(sizeof(int) * nfds);
-		memcpy(CMSG_DATA(cm), fds, sizeof(int) * nfds);
-	}
+	fdpass_put(&mh, &control, fds, nfds);
 	return sendmsg(fd, &mh, MSG_NOSIGNAL);
 }
 
@@ -168,38 +155,6 @@ rpc_client_flush(struct rpc_client *c, const int *fds, size_t nfds)
 }
 
 /* ---------------------------------------------------------------- receiving */
-
-/* False when something else came, or more than may wait. */
-static bool
-keep_fds(struct rpc_client *c, struct msghdr *mh)
-{
-	bool ok = (mh->msg_flags & MSG_CTRUNC) == 0;
-
-	for (struct cmsghdr *cm = CMSG_FIRSTHDR(mh); cm != NULL;
-	     cm = CMSG_NXTHDR(mh, cm)) {
-		size_t n;
-
-		if (cm->cmsg_level != SOL_SOCKET ||
-		    cm->cmsg_type != SCM_RIGHTS) {
-			ok = false;
-			continue;
-		}
-		n = (cm->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (size_t i = 0; i < n; i++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(cm) + i * sizeof(int),
-			    sizeof(fd));
-			if (c->nfds < RPC_FDS_MAX) {
-				c->fds[c->nfds++] = fd;
-			} else {
-				(void)close(fd);
-				ok = false;
-			}
-		}
-	}
-	return ok;
-}
 
 static int
 make_room(struct rpc_client *c)
@@ -247,10 +202,7 @@ split(struct rpc_client *c)
 int
 rpc_client_read(struct rpc_client *c)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int) * FDS_OF_A_READ)];
-	} control;
+	FDPASS_BUFFER(FDS_OF_A_READ) control;
 	struct iovec iov;
 	struct msghdr mh = { .msg_iov = &iov,
 		.msg_iovlen = 1,
@@ -268,7 +220,7 @@ rpc_client_read(struct rpc_client *c)
 	} while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return errno == ECONNRESET ? -EPIPE : -errno;
-	if (!keep_fds(c, &mh))
+	if (!fdpass_take(&mh, c->fds, RPC_FDS_MAX, &c->nfds))
 		return -EPROTO;
 	if (n == 0)
 		return -EPIPE;

@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/landlock.h"
 #include "common/size.h"
-#include "launcherd/init/landlock.h"
 #include "protocol/plan.h"
 
 #include "launcherd/init/run_filter.h"
@@ -104,7 +104,7 @@ confine_landlock_run(const struct plan *plan, const char *home,
 		return -EOPNOTSUPP;
 	}
 	*ret_step = "landlock";
-	ruleset = landlock_new(abi, true);
+	ruleset = landlock_new(abi, LANDLOCK_SCOPES);
 	if (ruleset < 0)
 		return ruleset;
 	for (size_t i = 0; i < ARRAY_LEN(grants); i++) {

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/landlock.h"
 #include "common/size.h"
-#include "launcherd/init/landlock.h"
 
 #include "launcherd/lookup/lookup_filter.h"
 
@@ -29,7 +29,7 @@ confine_lookup(void)
 
 	if (abi == 0)
 		return -EOPNOTSUPP;
-	ruleset = landlock_new(abi, true);
+	ruleset = landlock_new(abi, LANDLOCK_SCOPES);
 	if (ruleset < 0)
 		return ruleset;
 	r = landlock_enter(ruleset);

@@ -10,27 +10,33 @@
 #include <stdint.h>
 
 #include "common/confine.h"
+#include "common/landlock.h"
 #include "common/size.h"
 
 #define LOW32 UINT32_MAX
 #define GET_SECCOMP 21 /* PR_GET_SECCOMP */
-#define READ_FILE (1u << 2) /* LANDLOCK_ACCESS_FS_READ_FILE */
 
 /* Directories where files are replaced by rename, so not single files. */
 static const struct confine_path paths[] = {
-	{ "/etc", READ_FILE, false,
+	{ "/etc", LANDLOCK_READ_FILE, false,
 	    "hosts, resolv.conf, nsswitch.conf, "
 	    "gai.conf, host.conf, services" },
-	{ "/usr/lib", READ_FILE, false, "modules of nsswitch.conf" },
-	{ "/lib", READ_FILE, true, "the same on a system with its own /lib" },
-	{ "/usr/lib64", READ_FILE, true, "the same" },
-	{ "/lib64", READ_FILE, true, "the same" },
-	{ "/run/systemd/resolve", READ_FILE, true, "resolv.conf points here" },
-	{ "/run/resolvconf", READ_FILE, true, "resolv.conf points here" },
-	{ "/run/NetworkManager", READ_FILE, true, "resolv.conf points here" },
-	{ "/run/nscd", READ_FILE, true, "answers of the name cache daemon" },
-	{ "/mnt/wsl", READ_FILE, true, "resolv.conf points here on WSL2" },
-	{ "/var/lib/nss_db", READ_FILE, true, "databases of nss_db" },
+	{ "/usr/lib", LANDLOCK_READ_FILE, false, "modules of nsswitch.conf" },
+	{ "/lib", LANDLOCK_READ_FILE, true,
+	    "the same on a system with its own /lib" },
+	{ "/usr/lib64", LANDLOCK_READ_FILE, true, "the same" },
+	{ "/lib64", LANDLOCK_READ_FILE, true, "the same" },
+	{ "/run/systemd/resolve", LANDLOCK_READ_FILE, true,
+	    "resolv.conf points here" },
+	{ "/run/resolvconf", LANDLOCK_READ_FILE, true,
+	    "resolv.conf points here" },
+	{ "/run/NetworkManager", LANDLOCK_READ_FILE, true,
+	    "resolv.conf points here" },
+	{ "/run/nscd", LANDLOCK_READ_FILE, true,
+	    "answers of the name cache daemon" },
+	{ "/mnt/wsl", LANDLOCK_READ_FILE, true,
+	    "resolv.conf points here on WSL2" },
+	{ "/var/lib/nss_db", LANDLOCK_READ_FILE, true, "databases of nss_db" },
 };
 
 static const struct confine_call calls[] = {

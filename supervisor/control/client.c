@@ -11,12 +11,12 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
-#include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/fdpass.h"
 #include "common/log.h"
 #include "common/size.h"
 #include "protocol/peer.h"
@@ -196,25 +196,15 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 static ssize_t
 send_some(struct client *c)
 {
-	alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+	FDPASS_BUFFER(1) control;
 	struct iovec iov = { c->out + c->out_at, client_pending(c) };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	bool with_fd = c->out_fd >= 0 && c->out_fd_at == c->out_at;
-	struct cmsghdr *cmsg;
 	ssize_t n;
 
 	if (c->out_fd >= 0 && !with_fd)
 		iov.iov_len = c->out_fd_at - c->out_at;
-	if (with_fd) {
-		memset(control, 0, sizeof(control));
-		msg.msg_control = control;
-		msg.msg_controllen = CMSG_LEN(sizeof(int));
-		cmsg = CMSG_FIRSTHDR(&msg);
-		cmsg->cmsg_level = SOL_SOCKET;
-		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(cmsg), &c->out_fd, sizeof(int));
-	}
+	fdpass_put(&msg, &control, &c->out_fd, with_fd ? 1 : 0);
 	n = sendmsg(c->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 	if (n > 0 && with_fd)
 		close_all(&c->out_fd, 1);
@@ -412,41 +402,10 @@ in_reserve(struct client *c)
  * a stream the kernel glues a message with descriptors to the bytes before
  * it, so which request they belong to is said by the requests' passFds.
  */
-static bool
-take_fds(struct client *c, struct msghdr *msg)
-{
-	bool fits = (msg->msg_flags & MSG_CTRUNC) == 0;
-	struct cmsghdr *cm;
-
-	for (cm = CMSG_FIRSTHDR(msg); cm != NULL; cm = CMSG_NXTHDR(msg, cm)) {
-		size_t n;
-
-		if (cm->cmsg_level != SOL_SOCKET || cm->cmsg_type != SCM_RIGHTS)
-			continue;
-		n = (cm->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (size_t i = 0; i < n; i++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(cm) + i * sizeof(int),
-			    sizeof(int));
-			if (c->nfds < CLIENT_FDS_MAX) {
-				c->fds[c->nfds++] = fd;
-			} else {
-				(void)close(fd);
-				fits = false;
-			}
-		}
-	}
-	return fits;
-}
-
 static ssize_t
 read_some(struct client *c, bool *ret_fits)
 {
-	union {
-		struct cmsghdr align;
-		char buf[CMSG_LEN(sizeof(int) * CLIENT_FDS_MAX)];
-	} control;
+	FDPASS_BUFFER(CLIENT_FDS_MAX) control;
 	struct iovec iov;
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	ssize_t n;
@@ -455,12 +414,13 @@ read_some(struct client *c, bool *ret_fits)
 	iov.iov_len = c->in_cap - c->in_len;
 	if (iov.iov_len > READ_CHUNK)
 		iov.iov_len = READ_CHUNK;
-	msg.msg_control = control.buf;
-	msg.msg_controllen = sizeof(control.buf);
+	msg.msg_control = &control;
+	msg.msg_controllen = CMSG_LEN(sizeof(int) * CLIENT_FDS_MAX);
 	do {
 		n = recvmsg(c->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	} while (n < 0 && errno == EINTR);
-	*ret_fits = n < 0 || take_fds(c, &msg);
+	*ret_fits = n < 0 ||
+	    fdpass_take(&msg, c->fds, CLIENT_FDS_MAX, &c->nfds);
 	return n;
 }
 

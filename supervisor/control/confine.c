@@ -4,9 +4,9 @@
  * configuration's directory. Nothing else: no path, no new socket, no process.
  */
 #include "common/confine.h"
+#include "common/landlock.h"
 
 #include <fcntl.h>
-#include <linux/landlock.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,9 +97,8 @@ static void
 confine_files(void)
 {
 	const struct confine_path paths[] = {
-		{ ".",
-		    LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR,
-		    false, "configuration" },
+		{ ".", LANDLOCK_READ_FILE | LANDLOCK_READ_DIR, false,
+		    "configuration" },
 	};
 	int r;
 

@@ -1,13 +1,13 @@
 /*
  * The three Landlock calls and the rights by level of the kernel (landlock(7),
- * Documentation/userspace-api/landlock.rst), for stockade-init and
- * stockade-lookup. Own numbers, since the build machine's headers may be older
- * than the kernel that runs the program.
+ * Documentation/userspace-api/landlock.rst): for stockade-init and
+ * stockade-lookup, and below confine_landlock() for the daemons. Own numbers,
+ * since the build machine's headers may be older than the kernel that runs the
+ * program.
  */
-#ifndef INIT_LANDLOCK_H
-#define INIT_LANDLOCK_H
+#ifndef COMMON_LANDLOCK_H
+#define COMMON_LANDLOCK_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #define LANDLOCK_EXECUTE (1ull << 0)
@@ -46,13 +46,17 @@ unsigned landlock_abi(void);
 /* Every right of that level. */
 uint64_t landlock_rights(unsigned abi);
 
-/*
- * A ruleset that handles every right of the level; with `scopes` also abstract
- * sockets and signals (level 6). Descriptor or -errno.
- */
-int landlock_new(unsigned abi, bool scopes);
+/* What a ruleset may take away besides files, where the level has it. */
+#define LANDLOCK_TCP_BIND 1u /* level 4, Linux 6.7 */
+#define LANDLOCK_TCP_CONNECT 2u
+#define LANDLOCK_SCOPES 4u /* abstract sockets, signals: level 6, Linux 6.12 */
 
-/* Grants rights of the level beneath the O_PATH descriptor. 0 or -errno. */
+/* A ruleset that handles every file right of the level, and what `more` adds.
+ * Descriptor or -errno. */
+int landlock_new(unsigned abi, unsigned more);
+
+/* Grants rights beneath the O_PATH descriptor: some, all of the level, and of
+ * something else than a directory only LANDLOCK_OF_FILE. 0 or -errno. */
 int landlock_grant(int ruleset, int path_fd, uint64_t rights);
 
 /* Needs no_new_privs. */

@@ -1,5 +1,5 @@
-/* See landlock.h. No policy here. */
-#include "launcherd/init/landlock.h"
+/* See landlock.h. No policy here, and nothing from outside reaches it. */
+#include "common/landlock.h"
 
 #include <sys/syscall.h>
 
@@ -15,6 +15,8 @@
 
 #define CREATE_VERSION 1u
 #define RULE_PATH_BENEATH 1
+#define NET_BIND_TCP (1ull << 0)
+#define NET_CONNECT_TCP (1ull << 1)
 #define SCOPE_ABSTRACT_UNIX (1ull << 0)
 #define SCOPE_SIGNAL (1ull << 1)
 #define RIGHTS_1 ((1ull << 13) - 1)
@@ -50,16 +52,27 @@ landlock_rights(unsigned abi)
 }
 
 int
-landlock_new(unsigned abi, bool scopes)
+landlock_new(unsigned abi, unsigned more)
 {
 	struct ruleset_attr attr = {
 		.handled_access_fs = landlock_rights(abi),
-		.scoped =
-		    scopes && abi >= 6 ? SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL : 0,
 	};
-	size_t size = abi >= 6 ? sizeof(attr) : sizeof(attr.handled_access_fs);
-	long fd = syscall(SYS_landlock_create_ruleset, &attr, size, 0u);
+	size_t size = sizeof(attr.handled_access_fs);
+	long fd;
 
+	if (abi >= 4) {
+		size = offsetof(struct ruleset_attr, scoped);
+		if ((more & LANDLOCK_TCP_BIND) != 0)
+			attr.handled_access_net |= NET_BIND_TCP;
+		if ((more & LANDLOCK_TCP_CONNECT) != 0)
+			attr.handled_access_net |= NET_CONNECT_TCP;
+	}
+	if (abi >= 6) {
+		size = sizeof(attr);
+		if ((more & LANDLOCK_SCOPES) != 0)
+			attr.scoped = SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL;
+	}
+	fd = syscall(SYS_landlock_create_ruleset, &attr, size, 0u);
 	return fd < 0 ? -errno : (int)fd;
 }
 
