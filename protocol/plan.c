@@ -24,8 +24,8 @@ static const char *const never_whole[] = { "/", "/bin", "/boot", "/dev", "/etc",
 static const char *const never_below[] = { "/dev", "/etc", "/proc", "/run",
 	"/sys" };
 
-static bool
-target_permitted(const char *path)
+bool
+plan_target_permitted(const char *path)
 {
 	for (size_t i = 0; i < ARRAY_LEN(never_whole); i++)
 		if (strcmp(path, never_whole[i]) == 0)
@@ -57,7 +57,7 @@ get_mount(struct wire *w, struct plan_mount *mount)
 	mount->read_only = wire_bool(w);
 	mount->dev = wire_u64(w, 0, UINT64_MAX);
 	mount->ino = wire_u64(w, 0, UINT64_MAX);
-	if (!w->err && !target_permitted(mount->target))
+	if (!w->err && !plan_target_permitted(mount->target))
 		wire_fail(w);
 }
 
@@ -131,7 +131,7 @@ get_head(struct wire *w, struct plan *plan)
 	plan->hostname = wire_cstr(w, 1, 64);
 	plan->userns = wire_bool(w);
 	if (!w->err &&
-	    (!target_permitted(plan->home) ||
+	    (!plan_target_permitted(plan->home) ||
 		strspn(plan->hostname,
 		    "abcdefghijklmnopqrstuvwxyz0123456789-") !=
 		    strlen(plan->hostname)))

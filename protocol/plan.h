@@ -99,11 +99,15 @@ struct plan {
 	 * target and are made (root, 0755; below home chowned by init). */
 };
 
+/* Whether a mount or a home may appear at `path`, which is clean: not the
+ * places that SPEC I15 keeps whole, nothing below /dev, /etc, /proc, /run and
+ * /sys. plan_decode() asks it; so does control, to say so early. */
+bool plan_target_permitted(const char *path);
+
 /* 0, or -EPROTO; ret_field names the field at fault (static text). `ret` is
  * large: allocate it. Checks versions, counts, that every path is clean
- * (common/path.h), that no target is a place of the fixed view (/, /proc,
- * /sys, /dev, /run, /etc, /usr and what lies below the first five; SPEC I15),
- * that each mask lies in a mount or is a system mask below /usr. */
+ * (common/path.h), that each target passes plan_target_permitted(), that each
+ * mask lies in a mount or is a system mask below /usr. */
 int plan_decode(const void *data, size_t len, struct plan *ret,
     const char **ret_field);
 /* Deterministic: equal plans give equal bytes. Errors are in out->err. */

@@ -295,7 +295,7 @@ make_home(struct plan_maker *m)
 	const char *home = m->in->user.home;
 
 	/* System users may have "/" or a place of the fixed view. */
-	if (path_is_clean(home) && plan_view_permitted(home) &&
+	if (path_is_clean(home) && plan_target_permitted(home) &&
 	    !plan_view_system(home))
 		plan->home = pool_strdup(m->pool, home);
 	else if (spec_label_ok(m->in->user.name, strlen(m->in->user.name)) &&

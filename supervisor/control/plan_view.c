@@ -11,30 +11,9 @@
 #include "common/path.h"
 #include "common/size.h"
 
-/* As plan_decode() has them: never a target as a whole. */
-static const char *const never_whole[] = { "/", "/bin", "/boot", "/dev", "/etc",
-	"/home", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/root",
-	"/run", "/sbin", "/sys", "/tmp", "/usr", "/usr/bin", "/usr/lib",
-	"/usr/lib64", "/usr/local", "/usr/sbin", "/usr/share", "/var",
-	"/var/tmp" };
-static const char *const never_below[] = { "/dev", "/etc", "/proc", "/run",
-	"/sys" };
-
 /* Links or binds of the system view: a bind below one would follow it. */
 static const char *const aliases[] = { "/bin", "/lib", "/lib32", "/lib64",
 	"/libx32", "/sbin" };
-
-bool
-plan_view_permitted(const char *path)
-{
-	for (size_t i = 0; i < ARRAY_LEN(never_whole); i++)
-		if (strcmp(path, never_whole[i]) == 0)
-			return false;
-	for (size_t i = 0; i < ARRAY_LEN(never_below); i++)
-		if (path_is_within(path, never_below[i]))
-			return false;
-	return true;
-}
 
 static bool
 in_alias(const char *path)
@@ -146,7 +125,7 @@ add_through(const struct plan_grant *grants, size_t n,
 		    rest_of(g->resolved, grants[i].resolved));
 		if (target == NULL)
 			return -ENOMEM;
-		if (!plan_view_permitted(target))
+		if (!plan_target_permitted(target))
 			continue;
 		r = add_mount(plan, g, target);
 		if (r < 0)
@@ -164,8 +143,8 @@ plan_view_mounts(const struct plan_grant *grants, size_t n, struct pool *pool,
 
 	for (size_t i = 0; i < n; i++) {
 		literal = needs_literal(grants, n, &grants[i]);
-		if (!plan_view_permitted(grants[i].resolved) ||
-		    (literal && !plan_view_permitted(grants[i].literal))) {
+		if (!plan_target_permitted(grants[i].resolved) ||
+		    (literal && !plan_target_permitted(grants[i].literal))) {
 			*ret_bad = &grants[i];
 			return -EACCES;
 		}

@@ -27,9 +27,6 @@ struct plan_grant {
 	size_t index; /* plan_item.index */
 };
 
-/* Whether a bind may appear at `path` at all (SPEC I15, plan_decode()). */
-bool plan_view_permitted(const char *path);
-
 /* Whether a directory is in every run's view without a grant (SPEC C2). */
 bool plan_view_system(const char *path);
 
