@@ -114,9 +114,6 @@ send_failure(struct run *run)
 		MSG_SET_STR(msg.step, f->step);
 		MSG_SET_STR(msg.reason, f->reason);
 	}
-	log_event(EV_LAUNCH_FAILED, LF_NUM(LK_SANDBOX, run->sandbox),
-	    LF_NUM(LK_REQUEST, run->request), LF_STR(LK_STEP, msg.step),
-	    LF_STR(LK_REASON, msg.reason));
 	(void)peer_send(run->l->supervisor, MSG_launch_answer, &msg, NULL, 0);
 }
 
@@ -140,8 +137,6 @@ run_gone(struct run *run)
 	} else if (!run->was_ready) {
 		send_failure(run);
 	} else {
-		log_event(EV_RUN_ENDED, LF_NUM(LK_SANDBOX, run->sandbox),
-		    LF_STR(LK_CAUSE, run_cause_name(run->cause)));
 		(void)PEER_SEND(l->supervisor, run_ended,
 		    .sandbox = run->sandbox, .cause = run->cause,
 		    .limit = run->limit, .peak = run->peak);
@@ -379,8 +374,6 @@ on_init_ready(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
 		probe_run_ready(run->probe, run);
 		return 0;
 	}
-	log_event(EV_LAUNCH_READY, LF_NUM(LK_SANDBOX, run->sandbox),
-	    LF_NUM(LK_REQUEST, run->request), LF_NUM(LK_PID, run->pid));
 	(void)PEER_SEND(run->l->supervisor, launch_answer,
 	    .request = run->request, .sandbox = run->sandbox,
 	    .pid = (uint64_t)run->pid, .landlock_abi = run->landlock_abi,
@@ -663,8 +656,6 @@ run_launch(struct launcherd *l, const struct run_order *order, int plan_fd)
 			    .reason = "no more runs can be started");
 		return;
 	}
-	log_event(EV_LAUNCH_STARTED, LF_NUM(LK_SANDBOX, order->sandbox),
-	    LF_NUM(LK_REQUEST, order->request));
 	set_timer(run->timer, LAUNCH_TIMEOUT_MS);
 	error = launch_make(run, order, plan_fd, &channel);
 	close_all(&plan_fd, 1);

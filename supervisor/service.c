@@ -95,9 +95,12 @@ service_run_ended(struct supervisor *s, struct sandbox *sandbox,
 	if (sandbox->state == SANDBOX_LAUNCHING)
 		service_refuse_launch(s, sandbox->request, API_HOST_ERROR, 0,
 		    "the sandbox ended while it was starting");
-	else
+	else if (service_listener(s) != NULL)
 		(void)peer_send(service_listener(s), MSG_run_ended, msg, NULL,
 		    0);
+	else /* while control is away nobody else would record it */
+		log_event(EV_RUN_ENDED, LF_NUM(LK_SANDBOX, sandbox->id),
+		    LF_STR(LK_CAUSE, run_cause_name((unsigned)msg->cause)));
 	sandboxes_remove(&s->sandboxes, sandbox);
 }
 

@@ -664,8 +664,7 @@ clients_identified(struct clients *all, uint64_t conn, uint64_t client,
 		return 0;
 	}
 	if (client == 0) {
-		log_event(EV_CLIENT_REFUSED, LF_NUM(LK_PEER_UID, uid),
-		    LF_STR(LK_REASON, "not a client"));
+		/* The supervisor has recorded it, with the reason. */
 		client_doom(c, NULL);
 		return 0;
 	}

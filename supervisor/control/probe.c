@@ -26,8 +26,6 @@ control_probe_row(struct control *control, unsigned row, bool available,
 	p->seen[row] = true;
 	(void)log_clean(p->detail[row], sizeof(p->detail[row]), detail,
 	    strlen(detail));
-	log_event(EV_PROBE_ROW, LF_STR(LK_NAME, probe_row_name(row)),
-	    LF_NUM(LK_STATUS, available), LF_STR(LK_REASON, p->detail[row]));
 }
 
 static size_t
