@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/proc.h"
 
 /* Room for one entry of NSS, members of a group included. */
 #define NSS_BUFFER (1u << 20)
@@ -176,6 +177,18 @@ priv_drop(const struct priv_user *user)
 	if (!ids_are(user) || !sets_are(0, 0) || can_regain())
 		return -EPERM;
 	return 0;
+}
+
+void
+priv_enter(const struct priv_user *user, pid_t parent)
+{
+	int r = priv_drop(user);
+
+	if (r < 0)
+		proc_fatal("giving up privilege: %s", strerror(-r));
+	r = proc_bind_to_parent(parent);
+	if (r < 0)
+		proc_fatal("parent: %s", strerror(-r));
 }
 
 /* True when `cap` can be put back into the permitted set. */

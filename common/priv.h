@@ -29,6 +29,12 @@ int priv_lookup_group(const char *name, gid_t *ret);
 int priv_drop(const struct priv_user *user);
 
 /*
+ * The steps of a daemon's start from here to its confinement: priv_drop(),
+ * then proc_bind_to_parent(). Exits by proc_fatal() if either fails.
+ */
+void priv_enter(const struct priv_user *user, pid_t parent);
+
+/*
  * For stockaded and stockade-launcherd: keep exactly `caps` (CAP_* bit mask,
  * 1ull << CAP_x) in permitted, effective and bounding; nothing inheritable or
  * ambient. Returns 0; -EPERM with *ret_missing set to the first capability

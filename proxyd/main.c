@@ -185,12 +185,7 @@ give_up_privilege(const struct options *opt, pid_t parent)
 	r = proc_chroot_empty(opt->root);
 	if (r < 0)
 		proc_fatal("chroot to %s: %s", opt->root, strerror(-r));
-	r = priv_drop(&user);
-	if (r < 0)
-		proc_fatal("giving up privilege: %s", strerror(-r));
-	r = proc_bind_to_parent(parent);
-	if (r < 0)
-		proc_fatal("parent: %s", strerror(-r));
+	priv_enter(&user, parent);
 	r = proxyd_confine();
 	if (r < 0)
 		proc_fatal("confinement: %s", strerror(-r));

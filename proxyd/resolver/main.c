@@ -193,12 +193,7 @@ give_up_privilege(const char *name, pid_t parent)
 	load_modules();
 	if (chdir("/") < 0)
 		proc_fatal("chdir: %s", strerror(errno));
-	r = priv_drop(&user);
-	if (r < 0)
-		proc_fatal("giving up privilege: %s", strerror(-r));
-	r = proc_bind_to_parent(parent);
-	if (r < 0)
-		proc_fatal("parent: %s", strerror(-r));
+	priv_enter(&user, parent);
 	r = resolver_confine_files();
 	if (r < 0)
 		proc_fatal("Landlock: %s", strerror(-r));

@@ -419,8 +419,8 @@ read_some(struct client *c, bool *ret_fits)
 	do {
 		n = recvmsg(c->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	} while (n < 0 && errno == EINTR);
-	*ret_fits = n < 0 ||
-	    fdpass_take(&msg, c->fds, CLIENT_FDS_MAX, &c->nfds);
+	*ret_fits =
+	    n < 0 || fdpass_take(&msg, c->fds, CLIENT_FDS_MAX, &c->nfds);
 	return n;
 }
 

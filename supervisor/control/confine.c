@@ -120,12 +120,7 @@ control_confine(const struct priv_user *user, int parent)
 
 	(void)proc_raise_nofile();
 	enter_empty_root();
-	r = priv_drop(user);
-	if (r != 0)
-		proc_fatal("cannot drop privileges: %s", strerror(-r));
-	r = proc_bind_to_parent(parent);
-	if (r != 0)
-		proc_fatal("cannot bind to the supervisor: %s", strerror(-r));
+	priv_enter(user, parent);
 	confine_files();
 	r = confine_seccomp(CONFINE_KILL, calls, ARRAY_LEN(calls));
 	if (r != 0)
