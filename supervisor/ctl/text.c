@@ -1,4 +1,4 @@
-/* See text.h. */
+/* Output for people, with text that others wrote; see text.h. */
 #include "supervisor/ctl/text.h"
 
 #include <inttypes.h>
@@ -11,6 +11,7 @@
 
 #define CLEAN_MAX 1024
 #define CLEAN_BUFFERS 4
+#define BLOCK 1024 /* bytes cleaned at once; each may become four */
 
 static char *
 next_buffer(void)
@@ -30,6 +31,37 @@ text_clean(const char *raw)
 		raw = "";
 	(void)log_clean(buf, CLEAN_MAX, raw, strlen(raw));
 	return buf;
+}
+
+/* How many of at most BLOCK bytes to take so that no UTF-8 character is cut:
+ * bytes of a character that goes on beyond them are left for the next block. */
+static size_t
+block_length(const char *text, size_t len)
+{
+	size_t n = len < BLOCK ? len : BLOCK;
+	size_t back = 0;
+
+	if (n == len)
+		return n;
+	while (back < 3 && (text[n - back] & 0xc0) == 0x80)
+		back++;
+	/* Four bytes of continuation are no character: take them as they are. */
+	return (text[n - back] & 0xc0) == 0x80 ? n : n - back;
+}
+
+void
+text_put(FILE *to, const char *text, size_t len)
+{
+	char clean[BLOCK * 4 + 1];
+
+	while (len > 0) {
+		size_t n = block_length(text, len);
+
+		(void)log_clean(clean, sizeof(clean), text, n);
+		(void)fputs(clean, to);
+		text += n;
+		len -= n;
+	}
 }
 
 const char *
@@ -130,12 +162,9 @@ is_branch(const msgpack_object *v)
 static void
 put_leaf(FILE *to, const msgpack_object *v)
 {
-	char clean[CLEAN_MAX];
-
 	if (v->type == MSGPACK_OBJECT_STR || v->type == MSGPACK_OBJECT_BIN) {
-		(void)log_clean(clean, sizeof(clean), v->via.str.ptr,
-		    v->via.str.size);
-		(void)fprintf(to, "%s\n", clean);
+		text_put(to, v->via.str.ptr, v->via.str.size);
+		(void)putc('\n', to);
 	} else if (v->type == MSGPACK_OBJECT_BOOLEAN) {
 		(void)fprintf(to, "%s\n", v->via.boolean ? "yes" : "no");
 	} else if (v->type == MSGPACK_OBJECT_POSITIVE_INTEGER) {

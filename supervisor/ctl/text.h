@@ -1,7 +1,7 @@
 /*
  * Text for people. What came from outside (a run, a host, the service) passes
- * text_clean() first: control bytes as \xNN, so that it cannot drive the
- * terminal (SPEC Y15).
+ * text_clean() or text_put(): control bytes as \xNN, so that it cannot move the
+ * cursor, set a title or answer a query (SPEC Y15).
  */
 #ifndef CTL_TEXT_H
 #define CTL_TEXT_H
@@ -13,6 +13,9 @@
 /* A cleaned copy in a buffer that lives until the fourth call after. NULL
  * gives "". At most 1 KiB. */
 const char *text_clean(const char *raw);
+/* Writes it cleaned; any length, and no character is cut. */
+void text_put(FILE *to, const char *raw, size_t len);
+
 /* The cleaned text of a key of a map, `fallback` when absent. Numbers too. */
 const char *
 text_of(const msgpack_object *map, const char *key, const char *fallback);

@@ -1,4 +1,4 @@
-/* Sizes and times of the command line, and text that is printed from outside. */
+/* Sizes, times and counts of the command line. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,6 @@
 #include <errno.h>
 
 #include "common/size.h"
-#include "supervisor/ctl/escape.h"
 #include "supervisor/ctl/units.h"
 
 struct row {
@@ -155,119 +154,6 @@ sizes_and_ages_are_short(void **state)
 	assert_string_equal(units_age_text(187200000, text), "2d04h");
 }
 
-static void
-expect_escaped(const char *in, size_t len, const char *want)
-{
-	char *text = NULL;
-	size_t n = 0;
-	FILE *f = open_memstream(&text, &n);
-
-	assert_non_null(f);
-	escape_put(f, in, len);
-	(void)fclose(f);
-	assert_string_equal(text, want);
-	free(text);
-}
-
-static void
-control_bytes_are_escaped(void **state)
-{
-	(void)state;
-	expect_escaped("a\033]0;x\a", 7, "a\\x1b]0;x\\x07");
-	expect_escaped("\xe2\x82\xac\xff", 4, "\xe2\x82\xac\\xff");
-	expect_escaped("", 0, "");
-}
-
-/* Twin: printed as it is, the same text holds the escape byte. */
-static void
-without_escaping_the_escape_byte_arrives(void **state)
-{
-	char *text = NULL;
-	size_t n = 0;
-	FILE *f = open_memstream(&text, &n);
-
-	(void)state;
-	(void)fprintf(f, "%s", "\033[2J");
-	(void)fclose(f);
-	assert_non_null(strchr(text, '\033'));
-	free(text);
-	f = open_memstream(&text, &n);
-	escape_printf(f, "%s!", "\033[2J");
-	(void)fclose(f);
-	assert_null(strchr(text, '\033'));
-	assert_string_equal(text, "\\x1b[2J!");
-	free(text);
-}
-
-static void
-long_text_is_whole_at_every_boundary(void **state)
-{
-	char in[4000], *text;
-	size_t n;
-
-	(void)state;
-	for (size_t shift = 0; shift < 4; shift++) {
-		FILE *f;
-		size_t len = shift;
-
-		memset(in, 'x', shift);
-		while (len + 3 <= sizeof(in)) {
-			memcpy(in + len, "\xe2\x82\xac", 3);
-			len += 3;
-		}
-		f = open_memstream(&text, &n);
-		assert_non_null(f);
-		escape_put(f, in, len);
-		(void)fclose(f);
-		assert_int_equal(n, len);
-		assert_memory_equal(text, in, len);
-		free(text);
-	}
-	memset(in, 0x80, sizeof(in));
-	{
-		FILE *f = open_memstream(&text, &n);
-
-		assert_non_null(f);
-		escape_put(f, in, sizeof(in));
-		(void)fclose(f);
-		assert_int_equal(n, sizeof(in) * 4);
-		free(text);
-	}
-}
-
-static void
-columns_are_cut_and_padded(void **state)
-{
-	char *text = NULL;
-	size_t n = 0;
-	FILE *f = open_memstream(&text, &n);
-
-	(void)state;
-	escape_column(f, "abc", 5);
-	escape_column(f, "\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac", 2);
-	escape_column(f, NULL, 2);
-	(void)fclose(f);
-	assert_string_equal(text, "abc  \xe2\x82\xac\xe2\x82\xac- ");
-	free(text);
-}
-
-static void
-no_colour_without_a_terminal(void **state)
-{
-	char *text = NULL;
-	size_t n = 0;
-	FILE *f = open_memstream(&text, &n);
-
-	(void)state;
-	assert_false(escape_colour_on(f));
-	escape_colour_begin(f, ESCAPE_RED);
-	escape_puts(f, NULL);
-	escape_colour_end(f);
-	(void)fclose(f);
-	assert_string_equal(text, "-");
-	free(text);
-}
-
 int
 main(void)
 {
@@ -277,11 +163,6 @@ main(void)
 		cmocka_unit_test(counts_take_digits_only),
 		cmocka_unit_test(decimals_have_three_places),
 		cmocka_unit_test(sizes_and_ages_are_short),
-		cmocka_unit_test(control_bytes_are_escaped),
-		cmocka_unit_test(without_escaping_the_escape_byte_arrives),
-		cmocka_unit_test(long_text_is_whole_at_every_boundary),
-		cmocka_unit_test(columns_are_cut_and_padded),
-		cmocka_unit_test(no_colour_without_a_terminal),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
