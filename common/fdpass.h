@@ -25,8 +25,7 @@
 
 /* Lets *mh carry the descriptors, which stay the caller's; `buffer` is an
  * FDPASS_BUFFER of at least n and outlives the call of sendmsg(2). */
-void
-fdpass_put(struct msghdr *mh, void *buffer, const int *fds, size_t n);
+void fdpass_put(struct msghdr *mh, void *buffer, const int *fds, size_t n);
 
 /*
  * Appends what came to fds, *n of which are in use, up to max; the rest is

@@ -56,7 +56,8 @@ refuse(enum hostname_fault fault, enum hostname_fault *ret_fault)
 static bool
 is_name_byte(char c)
 {
-	return (c >= 'a' && c <= 'z') || ascii_is_digit(c) || c == '-' || c == '_';
+	return (c >= 'a' && c <= 'z') || ascii_is_digit(c) || c == '-' ||
+	    c == '_';
 }
 
 /*

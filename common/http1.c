@@ -115,8 +115,8 @@ span_of(size_t from, size_t to)
 static enum http1_fault
 read_version(const char *p, uint8_t *ret_minor)
 {
-	if (memcmp(p, "HTTP/", 5) != 0 || !ascii_is_digit(p[5]) || p[6] != '.' ||
-	    !ascii_is_digit(p[7]))
+	if (memcmp(p, "HTTP/", 5) != 0 || !ascii_is_digit(p[5]) ||
+	    p[6] != '.' || !ascii_is_digit(p[7]))
 		return HTTP1_BAD_LINE;
 	if (p[5] != '1' || (p[7] != '0' && p[7] != '1'))
 		return HTTP1_BAD_VERSION;

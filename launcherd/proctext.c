@@ -1,6 +1,4 @@
-/*
- * launcherd: reads a text of the kernel.
- */
+/* launcherd: reads a text of the kernel, which is trusted, up to a limit. */
 #include "launcherd/proctext.h"
 
 #include <fcntl.h>

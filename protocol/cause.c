@@ -1,6 +1,4 @@
-/*
- * Names of the closed sets in cause.h.
- */
+/* Names of the closed sets in cause.h; in every process, for any number. */
 #include "protocol/cause.h"
 
 #include <stddef.h>

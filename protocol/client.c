@@ -1,4 +1,7 @@
-/* See client.h. */
+/*
+ * See client.h. In stockadectl. The service is trusted with the caller's spec;
+ * its bytes are checked all the same.
+ */
 #include "protocol/client.h"
 
 #include <sys/queue.h>

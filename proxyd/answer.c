@@ -1,4 +1,7 @@
-/* Answers of our own; see answer.h. */
+/*
+ * Answers of our own; see answer.h. Runs in stockade-proxyd. The host in a text
+ * was checked before; nothing else of a request is repeated.
+ */
 #include "proxyd/answer.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
-/* Bytes that wait; see buf.h. */
+/*
+ * Bytes that wait; see buf.h. Runs in stockade-proxyd; the bytes are anybody's
+ * and never looked at here.
+ */
 #include "proxyd/buf.h"
 
 #include <errno.h>

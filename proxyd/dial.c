@@ -1,4 +1,7 @@
-/* Happy eyeballs; see dial.h. */
+/*
+ * Happy eyeballs; see dial.h. Runs in stockade-proxyd. Only addresses that its
+ * caller has checked come here.
+ */
 #include "proxyd/dial.h"
 
 #include <sys/socket.h>

@@ -1,4 +1,7 @@
-/* Tunnels; see relay.h. */
+/*
+ * Tunnels; see relay.h. Runs in stockade-proxyd. Both ends are hostile, and
+ * what they send is passed on unread.
+ */
 #include "proxyd/relay.h"
 
 #include <errno.h>

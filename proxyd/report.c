@@ -1,4 +1,7 @@
-/* Refusals to the supervisor; see report.h. */
+/*
+ * Refusals to the supervisor; see report.h. Runs in stockade-proxyd. Targets
+ * are a run's words, checked for their form or cleaned.
+ */
 #include "proxyd/report.h"
 
 #include <stdlib.h>

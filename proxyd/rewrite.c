@@ -1,4 +1,7 @@
-/* Heads of plain HTTP as they go on; see rewrite.h. */
+/*
+ * Heads of plain HTTP as they go on; see rewrite.h. Runs in stockade-proxyd, on
+ * heads that http1.c has read and found well-formed.
+ */
 #include "proxyd/rewrite.h"
 
 #include <errno.h>

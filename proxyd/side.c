@@ -1,4 +1,7 @@
-/* One socket of a connection; see side.h. */
+/*
+ * One socket of a connection; see side.h. Runs in stockade-proxyd; who is at
+ * the other end may send, stall or vanish at any time.
+ */
 #include "proxyd/side.h"
 
 #include <sys/socket.h>

@@ -1,5 +1,7 @@
 /*
- * stockaded: options, the start-up sequence, signals, the loop. No policy.
+ * stockaded: options, the start-up sequence, signals, the loop. No policy. Runs
+ * as root; trusts its arguments and the service manager, and reads no byte of
+ * anybody else here.
  */
 #include <sys/resource.h>
 #include <sys/stat.h>

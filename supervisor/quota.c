@@ -1,6 +1,4 @@
-/*
- * How often something may be logged; see quota.h.
- */
+/* How often something may be logged; see quota.h. In stockaded. */
 #include "supervisor/quota.h"
 
 bool

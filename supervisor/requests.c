@@ -1,5 +1,6 @@
 /*
- * The table of questions; see requests.h.
+ * The table of questions; see requests.h. In stockaded. Numbers of both sides
+ * are looked up and never believed.
  */
 #include "supervisor/requests.h"
 

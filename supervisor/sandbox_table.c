@@ -1,5 +1,6 @@
 /*
- * The table of sandboxes; see sandbox_table.h.
+ * The table of sandboxes; see sandbox_table.h. In stockaded. The numbers that
+ * are looked up come from daemons that may have been taken over.
  */
 #include "supervisor/sandbox_table.h"
 

@@ -1,4 +1,7 @@
-/* See confine.h. */
+/*
+ * See confine.h. Runs in stockade-lookup with the run's ids; after it nothing
+ * can be written, started or connected to, whatever the question says.
+ */
 #include "launcherd/lookup/confine.h"
 
 #include <sys/syscall.h>

@@ -1,4 +1,7 @@
-/* See user.h. */
+/*
+ * See user.h. Runs in stockade-lookup before the change of ids. What NSS
+ * answers is bounded and checked for its form; launcherd judges it again.
+ */
 #include "launcherd/lookup/user.h"
 
 #include <errno.h>

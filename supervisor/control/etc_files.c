@@ -1,6 +1,6 @@
 /*
- * User, home and shell come from the host's user database; they are checked
- * for the bytes that would add a line or a field.
+ * In stockade-control. User, home and shell come from the host's user database;
+ * they are checked for the bytes that would add a line or a field.
  */
 #include "supervisor/control/etc_files.h"
 

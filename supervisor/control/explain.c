@@ -1,7 +1,7 @@
 /*
- * A plan as data (SPEC I16, K24), from what is in force: the finished plan, the
- * lists as they are sent, what the sandbox reported. Values of variables are
- * never shown.
+ * In stockade-control: a plan as data (SPEC I16, K24), from what is in force:
+ * the finished plan, the lists as they are sent, what the sandbox reported.
+ * Values of variables are never shown.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 /*
- * Bytes are checked when they come; the same bytes cannot fail later. If they
- * do, memory was overwritten and this process ends (the supervisor starts it
- * again and sends them anew): nothing that was received leads there.
+ * In stockade-control. Bytes are checked when they come; the same bytes cannot
+ * fail later. If they do, memory was overwritten and this process ends (the
+ * supervisor starts it again and sends them anew): nothing that was received
+ * leads there.
  */
 #include "supervisor/control/kept.h"
 

@@ -1,7 +1,7 @@
 /*
- * sandbox.launch: spec, backend, user, question, answer, plan, sandbox. The
- * client's word decides nothing about ids: run_uid is checked once more by the
- * supervisor, which knows the caller from the kernel.
+ * In stockade-control. sandbox.launch: spec, backend, user, question, answer,
+ * plan, sandbox. The client's word decides nothing about ids: run_uid is
+ * checked once more by the supervisor, which knows the caller from the kernel.
  */
 #include "supervisor/control/session.h"
 

@@ -1,6 +1,6 @@
 /*
- * The lexer of stockade.conf(5): see lex.h.  Every call moves forward or
- * returns LEX_END, so no input makes it stand still.
+ * The lexer of stockade.conf(5), in stockade-control: see lex.h.  Every call
+ * moves forward or returns LEX_END, so no input makes it stand still.
  */
 #include "supervisor/control/lex.h"
 

@@ -1,8 +1,9 @@
 /*
- * One function for each source of paths. Patterns ("**", "mkfs.*") cannot be
- * asked for as paths: those of git's modules wait for the name rules, and of
- * the file system makers the known ones are asked for by name. What comes from
- * the configuration is copied: a reload may free it before the answer is in.
+ * In stockade-control. One function for each source of paths. Patterns ("**",
+ * "mkfs.*") cannot be asked for as paths: those of git's modules wait for the
+ * name rules, and of the file system makers the known ones are asked for by
+ * name. What comes from the configuration is copied: a reload may free it
+ * before the answer is in.
  */
 #include "supervisor/control/plan_ask.h"
 

@@ -1,5 +1,7 @@
 /*
- * In this order: the answers are matched with the questions, the grants are
+ * In stockade-control, on a client's spec and the answers of a process that
+ * runs as the user: both may lie, and a lie may only cost the liar. In this
+ * order: the answers are matched with the questions, the grants are
  * judged, protected paths take the write permission of grants inside them,
  * mounts are laid out, and every deny path becomes masks wherever it shows.
  */

@@ -1,6 +1,7 @@
 /*
- * Deny wins over grant by path and not by order (SPEC C17): masks are worked
- * out from the finished mounts, and both are sorted before they are written.
+ * In stockade-control. Deny wins over grant by path and not by order (SPEC
+ * C17): masks are worked out from the finished mounts, and both are sorted
+ * before they are written.
  */
 #include "supervisor/control/plan_view.h"
 

@@ -1,6 +1,6 @@
 /*
- * A list of blocks, each with room for many small things; a large thing gets a
- * block of its own.
+ * In stockade-control: a list of blocks, each with room for many small things;
+ * a large thing gets a block of its own.
  */
 #include "supervisor/control/pool.h"
 

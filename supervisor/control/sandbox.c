@@ -1,5 +1,7 @@
 /*
- * The handlers of sandbox.* that are about a session as a whole.
+ * The handlers of sandbox.* that are about a session as a whole. In
+ * stockade-control; parameters passed the method table's checks and are hostile
+ * all the same.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /*
- * The table of sessions and their life. A session is removed at one place,
- * session_remove(), from the loop or from a message, never from inside a
- * helper that its caller goes on using.
+ * In stockade-control: the table of sessions and their life. A session is
+ * removed at one place, session_remove(), from the loop or from a message,
+ * never from inside a helper that its caller goes on using.
  */
 #include "supervisor/control/session.h"
 

@@ -1,7 +1,7 @@
 /*
- * One codec, written as wire.h's other formats. It is read back only from
- * plans that this program made, but with all checks all the same: they have
- * been with other processes.
+ * In stockade-control. One codec, written as wire.h's other formats. It is read
+ * back only from plans that this program made, but with all checks all the
+ * same: they have been with other processes.
  */
 #include "supervisor/control/session_facts.h"
 

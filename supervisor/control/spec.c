@@ -1,7 +1,7 @@
 /*
- * One table: each field of a spec with its reader and its place. A field that
- * is not in the table is an error, and so is a second one of the same name
- * (the RPC scan refuses it before).
+ * In stockade-control, on a client's bytes. One table: each field of a spec
+ * with its reader and its place. A field that is not in the table is an error,
+ * and so is a second one of the same name (the RPC scan refuses it before).
  */
 #include "supervisor/control/spec.h"
 

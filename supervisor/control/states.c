@@ -1,6 +1,6 @@
 /*
- * States of a session and the moves between them (SPEC K2, K3). A table, no
- * I/O.
+ * In stockade-control: states of a session and the moves between them (SPEC K2,
+ * K3). A table, no I/O.
  */
 #include <string.h>
 

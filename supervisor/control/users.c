@@ -1,5 +1,6 @@
 /*
- * fgetpwent(3) reads one file and asks no service.
+ * In stockade-control, before it is confined. The file is the host's own;
+ * fgetpwent(3) reads it and asks no service.
  */
 #include "supervisor/control/users.h"
 

@@ -1,5 +1,6 @@
 /*
- * stockadectl: one table of subcommands.
+ * stockadectl: one table of subcommands. Runs as whoever calls it, trusts the
+ * caller and the socket's path, and prints nothing of the service uncleaned.
  */
 #ifdef HAVE_CONFIG_H
 #include "config.h"

@@ -1,4 +1,4 @@
-/* See option.h. */
+/* See option.h. In stockadectl; the arguments are its caller's own. */
 #include "supervisor/ctl/option.h"
 
 #include <errno.h>
