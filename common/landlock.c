@@ -77,6 +77,16 @@ landlock_new(unsigned abi, unsigned more)
 }
 
 int
+landlock_new_rights(uint64_t rights)
+{
+	struct ruleset_attr attr = { .handled_access_fs = rights };
+	long fd = syscall(SYS_landlock_create_ruleset, &attr,
+	    sizeof(attr.handled_access_fs), 0u);
+
+	return fd < 0 ? -errno : (int)fd;
+}
+
+int
 landlock_grant(int ruleset, int path_fd, uint64_t rights)
 {
 	struct path_beneath_attr attr = { rights, path_fd };

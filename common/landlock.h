@@ -55,6 +55,10 @@ uint64_t landlock_rights(unsigned abi);
  * Descriptor or -errno. */
 int landlock_new(unsigned abi, unsigned more);
 
+/* A ruleset that handles these file rights alone, which the level must have.
+ * Descriptor or -errno. */
+int landlock_new_rights(uint64_t rights);
+
 /* Grants rights beneath the O_PATH descriptor: some, all of the level, and of
  * something else than a directory only LANDLOCK_OF_FILE. 0 or -errno. */
 int landlock_grant(int ruleset, int path_fd, uint64_t rights);

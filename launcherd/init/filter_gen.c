@@ -4,7 +4,9 @@
  * constant and carry no filter compiler into every sandbox.
  *
  *	filter_gen run >launcherd/init/run_filter.h
+ *	filter_gen guard >launcherd/init/guard_filter.h
  *	filter_gen lookup >launcherd/lookup/lookup_filter.h
+ *	filter_gen broker >launcherd/broker/broker_filter.h
  *
  * Names become numbers by libseccomp, of the machine that builds.
  */
@@ -30,8 +32,10 @@ struct row {
 	unsigned arg;
 	uint32_t mask;
 	uint32_t value;
-	int error; /* 0: permitted */
+	int error; /* 0: permitted; ROW_NOTIFY */
 };
+
+#define ROW_NOTIFY (-1) /* goes to the listener */
 
 #define CALL_NEW(n, nr) { #n, nr, false, BPF_TEST_NONE, 0, 0, 0, 0 },
 #define CALL_ALLOW(n, why) { #n, -1, false, BPF_TEST_NONE, 0, 0, 0, 0 },
@@ -44,11 +48,22 @@ struct row {
 #define CALL_REFUSE_NE(n, a, m, v, e, why) \
 	{ #n, -1, false, BPF_TEST_NE, a, m, v, e },
 
+#define CALL_NOTIFY(n, why) \
+	{ #n, -1, false, BPF_TEST_NONE, 0, 0, 0, ROW_NOTIFY },
+#define CALL_NOTIFY_ANY(n, a, m, why) \
+	{ #n, -1, false, BPF_TEST_NE, a, m, 0, ROW_NOTIFY },
+
 static const struct row run_rows[] = {
 #include "launcherd/profile.def"
 };
 static const struct row lookup_rows[] = {
 #include "launcherd/lookup/calls.def"
+};
+static const struct row guard_rows[] = {
+#include "launcherd/guard_calls.def"
+};
+static const struct row broker_rows[] = {
+#include "launcherd/broker/profile.def"
 };
 
 static const struct filter {
@@ -66,7 +81,20 @@ static const struct filter {
 	    SECCOMP_RET_ERRNO | ENOSYS, SECCOMP_RET_ERRNO | ENOSYS },
 	{ "lookup", "lookup_filter", lookup_rows, ARRAY_LEN(lookup_rows), false,
 	    SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_KILL_PROCESS },
+	{ "guard", "guard_filter", guard_rows, ARRAY_LEN(guard_rows), false,
+	    SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO | ENOSYS },
+	{ "broker", "broker_filter", broker_rows, ARRAY_LEN(broker_rows), false,
+	    SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_KILL_PROCESS },
 };
+
+static uint32_t
+action_of(const struct row *r)
+{
+	if (r->error == ROW_NOTIFY)
+		return SECCOMP_RET_USER_NOTIF;
+	return r->error == 0 ? SECCOMP_RET_ALLOW :
+			       SECCOMP_RET_ERRNO | (uint32_t)r->error;
+}
 
 /* The number of a call here, -1 when this machine lacks it, -2 when nobody
  * knows the name: a spelling mistake, which must not become a refusal. */
@@ -106,10 +134,7 @@ collect(const struct filter *f, struct bpf_call *ret, size_t *ret_n)
 		if (n == BPF_CALLS_MAX)
 			return -E2BIG;
 		ret[n++] = (struct bpf_call){ r->name, nr, r->test, r->arg,
-			r->mask, r->value,
-			r->error == 0 ?
-			    SECCOMP_RET_ALLOW :
-			    SECCOMP_RET_ERRNO | (uint32_t)r->error };
+			r->mask, r->value, action_of(r) };
 	}
 	*ret_n = n;
 	return 0;
@@ -155,7 +180,9 @@ main(int argc, char **argv)
 		}
 	}
 	if (!found) {
-		(void)fprintf(stderr, "usage: filter_gen run|lookup\n");
+		(void)fprintf(stderr,
+		    "usage: filter_gen run|guard|lookup|"
+		    "broker\n");
 		return 2;
 	}
 	return fflush(stdout) == 0 ? 0 : 1;

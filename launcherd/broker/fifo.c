@@ -1,0 +1,81 @@
+/* See fifo.h. */
+#include "launcherd/broker/fifo.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "launcherd/broker/broker.h"
+#include "launcherd/broker/notify.h"
+
+/* What F_SETFL can set; the rest stays as it was opened. */
+#define SETTABLE (O_APPEND | O_NONBLOCK | O_ASYNC | O_DIRECT | O_NOATIME)
+
+void
+fifo_settle(int fd, int flags)
+{
+	if ((flags & O_NONBLOCK) == 0)
+		(void)fcntl(fd, F_SETFL, flags & SETTABLE);
+}
+
+int
+fifo_open(const struct broker *b, int object, int flags)
+{
+	char name[16];
+	int fd;
+
+	(void)snprintf(name, sizeof(name), "%d", object);
+	flags &= ~(O_CREAT | O_EXCL | O_NOFOLLOW);
+	fd =
+	    openat(b->self_fd, name, flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	fifo_settle(fd, flags);
+	return fd;
+}
+
+int
+fifo_wait(struct broker *b, const struct request *rq, int object, int flags)
+{
+	if (b->fifos.n == FIFOS_MAX) {
+		(void)close(object);
+		return -ENFILE;
+	}
+	b->fifos.rows[b->fifos.n++] =
+	    (struct fifo){ rq->id, object, flags, rq->fd_cloexec };
+	return ANSWER_LATER;
+}
+
+/* False: it goes on waiting. */
+static bool
+finish(struct broker *b, const struct fifo *f)
+{
+	int fd;
+
+	if (!notify_valid(b, f->id))
+		return true;
+	fd = fifo_open(b, f->object, f->flags);
+	if (fd == -ENXIO || fd == -EAGAIN)
+		return false;
+	if (fd < 0)
+		notify_answer(b, f->id, 0, fd);
+	else
+		notify_fd(b, f->id, fd, f->cloexec);
+	return true;
+}
+
+void
+fifo_tick(struct broker *b)
+{
+	for (size_t i = 0; i < b->fifos.n;) {
+		struct fifo *f = &b->fifos.rows[i];
+
+		if (!finish(b, f)) {
+			i++;
+			continue;
+		}
+		(void)close(f->object);
+		*f = b->fifos.rows[--b->fifos.n];
+	}
+}

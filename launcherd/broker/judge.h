@@ -1,0 +1,38 @@
+/*
+ * The rules asked about a pinned place: protocol/guard.h.
+ */
+#ifndef BROKER_JUDGE_H
+#define BROKER_JUDGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/dfa.h"
+#include "protocol/cause.h"
+
+struct broker;
+struct object;
+struct place;
+struct request;
+
+/* Maps and checks the table that fd holds; takes fd. 0 or -errno. */
+int judge_open(struct broker *, int fd);
+
+/* Whether a directory lies in a guarded root, or is one. */
+bool judge_guards(const struct broker *, const char *path, size_t len);
+
+/* Whether both directories lie in one guarded root. */
+bool judge_same_root(const struct broker *, const struct place *,
+    const struct place *);
+
+/*
+ * Whether the rules deny any of the DFA_* in `mask` for the name. The one that
+ * does is remembered for judge_denied().
+ */
+bool judge_denies(struct broker *, const struct place *, unsigned mask);
+bool judge_denies_object(struct broker *, const struct object *, unsigned mask);
+
+/* One violation for what judge_denies() said last. Returns -EPERM. */
+int judge_denied(struct broker *, struct request *, enum violation_action);
+
+#endif

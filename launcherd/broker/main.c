@@ -1,0 +1,264 @@
+/*
+ * stockade-broker: one per guarded run, in the run's mount and pid namespaces
+ * and its cgroup, with the channel to launcherd on descriptor 3. It takes the
+ * run's file-system ids, reads the rules, confines itself, takes the run's
+ * seccomp listener, and then does the run's writes, one at a time.
+ *
+ * It trusts its channel; its callers it believes nothing. When it dies the
+ * kernel answers the trapped calls with ENOSYS and Landlock refuses the rest:
+ * a run without its broker can write nothing that is guarded.
+ */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include "launcherd/broker/main.h"
+
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/chan.h"
+#include "common/cleanup.h"
+#include "launcherd/broker/broker.h"
+#include "launcherd/broker/calls.h"
+#include "launcherd/broker/confine.h"
+#include "launcherd/broker/ids.h"
+#include "launcherd/broker/judge.h"
+#include "launcherd/broker/notify.h"
+
+#define CHANNEL 3
+#define EXIT_RULES 1
+#define EXIT_START 125
+
+static ptrdiff_t
+encode(enum msg_type type, const void *msg, uint8_t *buf, size_t size)
+{
+	return msg_encode(type, msg, PROC_BROKER, PROC_LAUNCHERD, 0, buf, size);
+}
+
+bool
+channel_try(enum msg_type type, const void *msg)
+{
+	static uint8_t buf[MSG_SIZE_MAX];
+	struct pollfd p = { CHANNEL, POLLOUT, 0 };
+	ptrdiff_t len = encode(type, msg, buf, sizeof(buf));
+
+	/* Our own bug: not again and again. */
+	if (len < 0)
+		return true;
+	if (poll(&p, 1, 0) != 1 || (p.revents & POLLOUT) == 0)
+		return false;
+	return chan_send_fd(CHANNEL, buf, (size_t)len, NULL, 0) == 0;
+}
+
+static _Noreturn void
+failed(int error, const char *step)
+{
+	struct msg_broker_failed msg = { .error = (uint64_t)-error };
+	uint8_t buf[MSG_SIZE_MAX];
+	ptrdiff_t len;
+
+	MSG_SET_STR(msg.step, step);
+	len = encode(MSG_broker_failed, &msg, buf, sizeof(buf));
+	if (len > 0)
+		(void)chan_send_fd(CHANNEL, buf, (size_t)len, NULL, 0);
+	_exit(EXIT_START);
+}
+
+/* The next message, which must be this one; returns its descriptor. */
+static int
+receive(int want, union msg_any *ret)
+{
+	static uint8_t buf[CHAN_PACKET_MAX];
+	int fds[CHAN_FDS_MAX] = { -1 };
+	size_t nfds = 0;
+	ptrdiff_t len = chan_recv_fd(CHANNEL, buf, sizeof(buf), fds, &nfds);
+
+	if (len <= 0)
+		_exit(len == 0 ? 0 : EXIT_RULES);
+	if (msg_decode(buf, (size_t)len, nfds, PROC_LAUNCHERD, PROC_BROKER, ret,
+		NULL) != want)
+		_exit(EXIT_RULES);
+	return fds[0];
+}
+
+static _Noreturn void
+start_failed(const char *what)
+{
+	(void)fprintf(stderr, "stockade-broker: %s\n", what);
+	_exit(EXIT_START);
+}
+
+/* It acts for many processes: their own limits are not its. */
+static void
+set_limits(void)
+{
+	static const struct {
+		int resource;
+		bool off;
+	} limits[] = {
+		{ RLIMIT_FSIZE, false },
+		{ RLIMIT_NOFILE, false },
+		{ RLIMIT_CORE, true },
+	};
+
+	(void)signal(SIGXFSZ, SIG_IGN);
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		struct rlimit l;
+
+		if (getrlimit((__rlimit_resource_t)limits[i].resource, &l) < 0)
+			continue;
+		l.rlim_cur = limits[i].off ? 0 : l.rlim_max;
+		(void)setrlimit((__rlimit_resource_t)limits[i].resource, &l);
+	}
+}
+
+static void
+start(void)
+{
+	int type = 0;
+	socklen_t len = sizeof(type);
+
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		start_failed("cannot become non-dumpable");
+	(void)umask(077);
+	if (getsockopt(CHANNEL, SOL_SOCKET, SO_TYPE, &type, &len) < 0 ||
+	    type != SOCK_SEQPACKET)
+		start_failed("is started by stockade-launcherd, with a "
+			     "channel on descriptor 3");
+	if (close_range(CHANNEL + 1, ~0u, 0) < 0 ||
+	    fcntl(CHANNEL, F_SETFD, FD_CLOEXEC) < 0 ||
+	    fcntl(CHANNEL, F_SETFL, 0) < 0)
+		start_failed("descriptors");
+	set_limits();
+}
+
+/* The directories that everything is looked up from. No process of the run
+ * can mount anything over them. */
+static void
+open_directories(struct broker *b)
+{
+	struct statfs fs;
+
+	b->self = getpid();
+	b->root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	b->proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	b->self_fd = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (b->root < 0 || b->proc < 0 || b->self_fd < 0 ||
+	    fstatfs(b->proc, &fs) < 0)
+		failed(-errno, "directories");
+	if (fs.f_type != PROC_SUPER_MAGIC)
+		failed(-ENOTSUP, "/proc is no proc file system");
+}
+
+static void
+set_up(struct broker *b)
+{
+	static union msg_any any;
+	const struct msg_broker_setup *m = &any.broker_setup;
+	int table = receive(MSG_broker_setup, &any), r;
+	const char *step = "";
+
+	r = ids_become(m->uid, m->gid, m->groups.data, m->groups.len, &step);
+	if (r < 0)
+		failed(r, step);
+	open_directories(b);
+	r = notify_init();
+	if (r < 0)
+		failed(r, "sizes of the listener");
+	r = confine_broker();
+	if (r < 0)
+		failed(r, "seccomp");
+	r = judge_open(b, table);
+	if (r < 0)
+		failed(r, "the table of rules");
+	b->umask = 077;
+	target_init(&b->targets);
+	b->listener = receive(MSG_broker_listen, &any);
+	notify_tune(b->listener);
+}
+
+static void
+serve(struct broker *b)
+{
+	static struct request rq;
+	int nr = notify_recv(b, &rq), r;
+
+	if (nr == -EAGAIN || nr == -ENOSYS)
+		return;
+	if (nr < 0) {
+		denial_flush(b);
+		_exit(0);
+	}
+	rq.call = calls_find(nr);
+	/* Trapped and not in the table: Landlock decides. */
+	r = rq.call == NULL ? ANSWER_CONTINUE : rq.call->fn(b, &rq);
+	if (r == ANSWER_CONTINUE)
+		notify_continue(b, rq.id);
+	else if (r == ANSWER_FD)
+		notify_fd(b, rq.id, rq.fd, rq.fd_cloexec);
+	else if (r <= 0)
+		notify_answer(b, rq.id, 0, r);
+}
+
+static int
+timeout_of(const struct broker *b)
+{
+	return b->fifos.n > 0 ? FIFO_TICK_MS : denial_timeout(&b->denials);
+}
+
+static _Noreturn void
+loop(struct broker *b)
+{
+	struct pollfd fds[] = { { b->listener, POLLIN, 0 },
+		{ CHANNEL, POLLIN, 0 } };
+
+	for (;;) {
+		if (poll(fds, 2, timeout_of(b)) < 0 && errno != EINTR)
+			_exit(EXIT_START);
+		/* Nothing more is ever said here: it is the end. */
+		if (fds[1].revents != 0)
+			_exit(0);
+		if ((fds[0].revents & POLLIN) != 0) {
+			serve(b);
+		} else if (fds[0].revents != 0) {
+			/* The last process of the run has ended. */
+			denial_flush(b);
+			_exit(0);
+		}
+		if (b->fifos.n > 0)
+			fifo_tick(b);
+		denial_tick(b);
+	}
+}
+
+int
+main(int argc, char **argv)
+{
+	static struct broker broker;
+	static const struct msg_broker_ready ready;
+
+	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+		(void)printf("stockade-broker %s\n", PACKAGE_VERSION);
+		return 0;
+	}
+	if (argc != 1)
+		start_failed("usage: stockade-broker [--version]");
+	start();
+	set_up(&broker);
+	if (!channel_try(MSG_broker_ready, &ready))
+		_exit(EXIT_RULES);
+	loop(&broker);
+}

@@ -1,0 +1,15 @@
+/*
+ * The channel to launcherd, for the modules that report.
+ */
+#ifndef BROKER_MAIN_H
+#define BROKER_MAIN_H
+
+#include <stdbool.h>
+
+#include "protocol/message.h"
+
+/* Sends unless the channel is full; false then. Never blocks, never ends the
+ * process: the loop sees the end of the channel. */
+bool channel_try(enum msg_type type, const void *msg);
+
+#endif
