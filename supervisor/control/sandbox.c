@@ -194,13 +194,23 @@ method_sandbox_destroy(struct control *control, struct call *call)
 	session_end(s, RUN_CAUSE_MANUAL, who->client);
 }
 
-/* Asks for the figures of a session; false when it has none to tell. */
+/*
+ * Asks for the figures of a session; false when it has none to tell, or was
+ * asked so lately that what was told is fresh enough. Without that, a client
+ * that lists many sessions many times at once would fill the channel to the
+ * supervisor, and its end is ours.
+ */
 static bool
 ask_figures(struct session *s, uint64_t request)
 {
-	return s->sandbox != 0 && !s->ending && !s->ended &&
-	    PEER_SEND(s->control->supervisor, stat_ask, .request = request,
-		.sandbox = s->sandbox) == 0;
+	uint64_t now = control_clock_ms();
+
+	if (s->sandbox == 0 || s->ending || s->ended ||
+	    (s->figures_ms != 0 && now - s->figures_ms < LISTING_MS))
+		return false;
+	s->figures_ms = now;
+	return PEER_SEND(s->control->supervisor, stat_ask, .request = request,
+		   .sandbox = s->sandbox) == 0;
 }
 
 static bool

@@ -127,6 +127,7 @@ struct session {
 	uint64_t pid;
 	uint64_t landlock_abi;
 	uint64_t limits_unset;
+	uint64_t figures_ms; /* when they were last asked for; 0: never */
 	uint64_t memory_bytes; /* as last told */
 	uint64_t pids;
 	struct spec_fault fault; /* state error */
@@ -167,6 +168,7 @@ struct sessions {
 	struct etc_host host;
 	struct users users;
 	struct opened *opened; /* a kept plan, taken apart */
+	uint64_t removed;
 	uint64_t memory_default;
 	struct tomb tombs[SESSION_TOMBS];
 	size_t next_tomb;

@@ -797,7 +797,7 @@ def test_a_client_launches_as_itself_only(service):
     os.chown(workdir, 65534, 65534)
     out = as_client(service, 65534, """
         W = %r
-        for u in ("root", "0", "stockade-run", "stockade-control"):
+        for u in ("root", "0", "stockade-run", "990000"):
             t("sandbox.launch", spec=dict(c.spec("as-" + u, W), user=u))
         t("sandbox.launch", spec=c.spec("own", W))
         print(c.run("own", ["id", "-u"])[1].decode())
@@ -918,6 +918,22 @@ def test_many_calls_at_once_and_a_client_that_never_reads(service, client):
         started = time.monotonic()
         client.call("ping")
         assert time.monotonic() - started < 1
+
+
+def test_many_lists_of_many_sessions_at_once(service, client):
+    workdir = service.workdir()
+    control = service.children()["stockade-control"]
+    for i in range(100):
+        client.launch("list-%d" % i, workdir)
+    others = [service.client() for _ in range(8)]
+    asked = [(c, c.start("sandbox.list")) for _ in range(60) for c in others]
+    for c, one in asked:
+        assert len(c.finish(one)["handles"]) >= 100
+    for c in others:
+        c.close()
+    assert service.children()["stockade-control"] == control
+    for i in range(100):
+        client.call("sandbox.destroy", sessionId="list-%d" % i)
 
 
 # ------------------------------------------------- ends
