@@ -6,6 +6,7 @@
 #include "supervisor/control/session.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@
 #include "supervisor/control/events.h"
 #include "supervisor/control/violations.h"
 
+#define TRIM_EVERY 64 /* sessions removed */
 #define MEMORY_LEAST (UINT64_C(512) << 20) /* SPEC AB */
 
 int
@@ -307,6 +309,9 @@ session_remove(struct session *s)
 	timer_free(&s->end_timer);
 	events_source_close(s->source);
 	kept_done(&s->kept, all->opened);
+	/* What many sessions leave lies between what goes on living. */
+	if (++all->removed % TRIM_EVERY == 0)
+		(void)malloc_trim(0);
 	TAILQ_CONCAT(&replacing, &s->replacing, wait_entry);
 	free(s);
 	while ((launch = TAILQ_FIRST(&replacing)) != NULL) {
