@@ -261,6 +261,9 @@ exec_start_in(struct run *run, const struct msg_exec_ask *msg, int *fds,
 
 	if (exec != NULL) {
 		exec->tty = msg->tty != 0;
+		exec->timeout_ms = msg->timeout_ms;
+		exec->deadline_ms = msg->deadline_ms;
+		exec->silence_ms = msg->silence_ms;
 		error = send_exec(run, exec, msg, fds, nfds);
 		if (error < 0)
 			exec_free(exec);
@@ -509,6 +512,9 @@ restore_one(struct exec *exec)
 		.ended = exec->ended,
 		.status = exec->status,
 		.signal = exec->signal,
+		.timeout_ms = exec->timeout_ms,
+		.deadline_ms = exec->deadline_ms,
+		.silence_ms = exec->silence_ms,
 	};
 	int fds[EXEC_ENDS];
 	int n = dup_ends(exec, fds, &msg.io);

@@ -44,6 +44,10 @@ struct exec {
 	uint64_t status;
 	uint64_t signal;
 	uint64_t ended_ms;
+	/* Control's, kept for its restart. */
+	uint64_t timeout_ms;
+	uint64_t deadline_ms;
+	uint64_t silence_ms;
 };
 
 /* fds as in messages.def, owned. Negative: the supervisor broke the rules. */

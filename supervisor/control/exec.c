@@ -396,6 +396,11 @@ send_ask(struct wanted *w, const struct exec *e)
 		.stdin_open = w->stdin_open || w->tty,
 		.rows = call_u64(w->call, "rows", w->tty ? 24 : 0),
 		.cols = call_u64(w->call, "cols", w->tty ? 80 : 0),
+		.timeout_ms = e->timeout_ms,
+		.deadline_ms = e->timeout_ms == 0 ?
+		    0 :
+		    control_clock_ms() + e->timeout_ms,
+		.silence_ms = e->silence_ms,
 	};
 	struct wire_out bytes;
 	int fds[1 + RPC_FDS_MAX];
@@ -650,7 +655,7 @@ sessions_on_exec_answer(void *ctx, struct peer *peer, const union msg_any *msg,
 	answer(e);
 	session_settle(s);
 	send_kept_input(e);
-	exec_start_timers(e);
+	exec_start_timers(e, e->timeout_ms);
 	return 0;
 }
 

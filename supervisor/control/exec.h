@@ -102,7 +102,8 @@ size_t exec_input(struct exec *, const void *data, size_t len, size_t max);
 /* End of file behind what is queued. */
 void exec_input_eof(struct exec *);
 void exec_input_close(struct exec *, bool tell);
-void exec_start_timers(struct exec *);
+/* left_ms: until the time-out, if it has one. */
+void exec_start_timers(struct exec *, uint64_t left_ms);
 void exec_restart_silence(struct exec *);
 void exec_send_signal(struct exec *, int signal);
 

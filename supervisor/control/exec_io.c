@@ -449,10 +449,10 @@ exec_restart_silence(struct exec *e)
 }
 
 void
-exec_start_timers(struct exec *e)
+exec_start_timers(struct exec *e, uint64_t left_ms)
 {
 	if (e->timeout_ms != 0 &&
-	    arm(e, &e->timeout_timer, e->timeout_ms, on_timeout) < 0) {
+	    arm(e, &e->timeout_timer, left_ms, on_timeout) < 0) {
 		/* Without a time-out it must not run. */
 		e->cause = RUN_CAUSE_TIMEOUT;
 		exec_send_signal(e, SIGKILL);

@@ -91,6 +91,18 @@ sessions_on_restore_run(void *ctx, struct peer *peer, const union msg_any *msg,
 	return 0;
 }
 
+/* The time-out goes on from where it was, the silence begins anew. */
+static void
+set_times(struct exec *e, const struct msg_restore_exec *m)
+{
+	uint64_t now = control_clock_ms();
+	uint64_t left = m->deadline_ms > now ? m->deadline_ms - now : 0;
+
+	e->timeout_ms = m->timeout_ms;
+	e->silence_ms = m->silence_ms;
+	exec_start_timers(e, left < e->timeout_ms ? left : e->timeout_ms);
+}
+
 int
 sessions_on_restore_exec(void *ctx, struct peer *peer, const union msg_any *msg,
     int *fds, size_t nfds)
@@ -113,6 +125,7 @@ sessions_on_restore_exec(void *ctx, struct peer *peer, const union msg_any *msg,
 		exec_send_signal(e, SIGKILL);
 	close_all(fds, nfds);
 	session_settle(s);
+	set_times(e, m);
 	if (m->ended != 0)
 		exec_exited(e, m->status, m->signal);
 	return 0;

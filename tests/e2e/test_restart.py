@@ -88,6 +88,59 @@ def test_a_sandbox_outlives_control(service):
     assert client.run("kept", ["echo", "on"]) == (0, b"on\n", b"")
 
 
+def told_until_exit(client, exec_id):
+    """[(type, what it carries)] of a command, less its output."""
+    told = []
+    while not told or told[-1][0] != "exit":
+        event = client.event(lambda e: e.get("execId") == exec_id, 15)
+        told.append((event["type"], event.get(
+            {"stderr": "data", "killed": "cause", "exit": "exitCode"}.get(
+                event["type"]))))
+    return told
+
+
+def test_a_time_out_outlives_control(service):
+    client = service.client()
+    launch(service, client, "kept")
+    exec_id = client.call("sandbox.exec", sessionId="kept", timeoutMs=3000,
+                          argv=["sleep", "300"])["execId"]
+    begin = time.monotonic()
+    os.kill(service.children()["stockade-control"], signal.SIGKILL)
+    client = reconnect(service)
+    client.call("events.subscribe", sessionId="kept")
+    assert told_until_exit(client, exec_id) == [
+        ("stderr", b"command exceeded 3s\n"), ("killed", "timeout"),
+        ("exit", 124)]
+    assert 2.5 < time.monotonic() - begin < 5
+
+
+def test_a_time_out_that_passed_meanwhile_ends_the_command(service):
+    """TERM is ignored, so control is killed between TERM and KILL."""
+    client = service.client()
+    launch(service, client, "kept")
+    exec_id = client.call(
+        "sandbox.exec", sessionId="kept", timeoutMs=100,
+        argv=["sh", "-c", "trap '' TERM; while :; do sleep 1; done"])["execId"]
+    client.call("events.subscribe", sessionId="kept")
+    client.event("stderr", 5)
+    os.kill(service.children()["stockade-control"], signal.SIGKILL)
+    client = reconnect(service)
+    client.call("events.subscribe", sessionId="kept")
+    told = told_until_exit(client, exec_id)
+    assert told[-2:] == [("killed", "timeout"), ("exit", 124)]
+
+
+def test_a_silence_limit_outlives_control(service):
+    client = service.client()
+    launch(service, client, "kept")
+    exec_id = client.call("sandbox.exec", sessionId="kept", silenceMs=2000,
+                          argv=["sleep", "300"])["execId"]
+    os.kill(service.children()["stockade-control"], signal.SIGKILL)
+    client = reconnect(service)
+    client.call("events.subscribe", sessionId="kept")
+    assert ("killed", "silence") in told_until_exit(client, exec_id)
+
+
 @pytest.mark.parametrize("name", ["stockade-proxyd", "stockade-resolver"])
 def test_a_sandbox_outlives_its_proxy_and_gets_a_new_one(service, name):
     client = service.client()
