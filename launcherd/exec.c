@@ -308,6 +308,18 @@ is_pty_master(int fd)
 	return ioctl(fd, TIOCGPTN, &number) == 0;
 }
 
+/* Nobody could talk to it or end it. As it is not answered, its end is not told
+ * either. */
+static void
+kill_unknown(struct exec *exec)
+{
+	const struct msg_init_signal kill = { .exec = exec->id,
+		.signal = SIGKILL };
+
+	(void)peer_send(exec->run->init, MSG_init_signal, &kill, NULL, 0);
+	exec->answered = false;
+}
+
 static void
 send_answer(struct exec *exec)
 {
@@ -321,13 +333,8 @@ send_answer(struct exec *exec)
 	log_event(EV_EXEC_STARTED, LF_NUM(LK_SANDBOX, run->sandbox),
 	    LF_NUM(LK_EXEC, exec->id));
 	if (n < 0) {
-		/* It runs, but nobody could talk to it. */
-		const struct msg_init_signal kill = { .exec = exec->id,
-			.signal = SIGKILL };
-
-		(void)peer_send(run->init, MSG_init_signal, &kill, NULL, 0);
+		kill_unknown(exec);
 		answer_error(run->l, run->sandbox, exec->id, -n, "start");
-		exec->answered = false;
 		return;
 	}
 	(void)peer_send(run->l->supervisor, MSG_exec_answer, &msg, fds,
@@ -373,7 +380,9 @@ exec_init_answer(struct run *run, const struct msg_init_exec_answer *msg,
 	}
 	exec->answered = true;
 	exec->pid = msg->pid;
-	if (run->probe == NULL)
+	if (exec->orphan)
+		kill_unknown(exec);
+	else if (run->probe == NULL)
 		send_answer(exec);
 	return 0;
 }
@@ -536,6 +545,8 @@ restore_run(struct run *run)
 	     exec = TAILQ_NEXT(exec, entry))
 		if (exec->answered)
 			restore_one(exec);
+		else
+			exec->orphan = true;
 }
 
 void

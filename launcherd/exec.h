@@ -40,6 +40,7 @@ struct exec {
 	int ends[EXEC_ENDS]; /* -1: none */
 	bool tty;
 	bool answered;
+	bool orphan; /* the control that asked is gone */
 	bool ended;
 	uint64_t status;
 	uint64_t signal;

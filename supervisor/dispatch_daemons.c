@@ -329,6 +329,12 @@ on_exec_answer(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
 		close_all(fds, nfds);
 		return -EPROTO;
 	}
+	/* Sent before restore_ask was read, so that restore_exec follows; the
+	 * control that is to have that did not ask. */
+	if (of(ctx)->restores > 0) {
+		close_all(fds, nfds);
+		return 0;
+	}
 	return relay(ctx, MSG_exec_answer, msg->exec_answer.sandbox,
 	    &msg->exec_answer, fds, nfds);
 }

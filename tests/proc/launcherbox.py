@@ -244,13 +244,13 @@ class Run:
             os.close(fd)
 
     def send_exec(self, argv, passed=(), tty=0, stdin_open=0, rows=0, cols=0,
-                  raw=None, **plan_kw):
+                  raw=None, times=(), **plan_kw):
         number = self.l.number()
         fd = messages.memfd(exec_plan(argv, **plan_kw) if raw is None else raw)
         self.l.chan.send("exec_ask", [fd] + list(passed),
                          sandbox=self.sandbox, exec=number, client=1,
                          passed=len(passed), tty=tty, stdin_open=stdin_open,
-                         rows=rows, cols=cols)
+                         rows=rows, cols=cols, **dict(times))
         os.close(fd)
         return number
 

@@ -647,6 +647,48 @@ def test_restore_sends_the_same_pipes_again(own, tree):
     run.destroy()
 
 
+def test_restore_returns_the_times_as_they_came(own, tree):
+    run = own.launch(mounts=[(tree, False)])
+    times = {"timeout_ms": 7, "deadline_ms": 2**64 - 1, "silence_ms": 9}
+    number, answer = run.start(["/bin/sleep", "100"], times=times)
+    own.chan.send("restore_ask", generation=2)
+    live = own.chan.expect("restore_exec", exec=number)
+    assert {name: getattr(live, name) for name in times} == times
+    for fd in answer.fds + live.fds:
+        os.close(fd)
+    run.destroy()
+
+
+def test_a_command_that_starts_after_a_restore_is_ended(own, tree):
+    """Its control is gone before it had the answer: nobody knows it, and no
+    time-out would end it. A stopped init makes the answer late."""
+    run = own.launch(mounts=[(tree, False)])
+    alone = sorted(run.pids())
+    init = run.answer.pid
+    for late in (False, True):              # the first is the twin
+        if late:
+            os.kill(init, signal.SIGSTOP)
+        number = run.send_exec(["/bin/sleep", "300"])
+        if late:
+            own.chan.send("restore_ask", generation=2)
+            own.chan.expect("restore_done")
+            os.kill(init, signal.SIGCONT)
+            end = time.monotonic() + 5
+            while sorted(run.pids()) != alone:
+                assert time.monotonic() < end, run.pids()
+                time.sleep(0.01)            # nobody is told of its end
+            assert number not in [m.exec for m in own.chan.backlog]
+        else:
+            for fd in own.chan.expect("exec_answer", exec=number).fds:
+                os.close(fd)
+            assert sorted(run.pids()) != alone
+            own.chan.send("exec_signal", sandbox=run.sandbox, exec=number,
+                          signal=signal.SIGKILL)
+            own.chan.expect("exec_exit", exec=number)
+    assert run.sh("exit 3")[0] == 3
+    run.destroy()
+
+
 # ------------------------------------------------------------------ the end
 
 def test_destroy_at_once_leaves_nothing(own, tree):

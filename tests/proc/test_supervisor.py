@@ -553,6 +553,10 @@ def test_a_killed_control_is_back_and_gets_its_runs(box):
     with pytest.raises(TimeoutError):
         control.expect("control_open", timeout=0.3)
     fd = os.open("/dev/null", os.O_RDONLY)
+    # Sent before the question was read: restore_exec has it as well, and the
+    # new control did not ask.
+    box.launcherd.send("exec_answer", fds=[fd], sandbox=sandbox, exec=5, pid=9,
+                       io=2)
     box.launcherd.send("restore_exec", fds=[fd], sandbox=sandbox, exec=5,
                        pid=9, io=2)
     os.close(fd)
@@ -561,6 +565,7 @@ def test_a_killed_control_is_back_and_gets_its_runs(box):
     assert (execs.exec, len(execs.fds)) == (5, 1)
     close(execs)
     assert control.expect("restore_done").generation == 2
+    assert control.backlog == []
     opened = control.expect("control_open")
     assert opened.generation == 2
     close(opened)
