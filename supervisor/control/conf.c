@@ -171,6 +171,17 @@ conf_restart_needed(const struct conf *before, const struct conf *after,
 		    differ(before->client_group, after->client_group) },
 		{ "admin-group",
 		    differ(before->admin_group, after->admin_group) },
+		/* what the other daemons were told when they started */
+		{ "sandbox", before->sandbox != after->sandbox },
+		{ "log level", before->log_level != after->log_level },
+		{ "permit user-namespaces",
+		    before->user_namespaces != after->user_namespaces },
+		{ "limit sessions",
+		    before->limits[LIMIT_SESSIONS] !=
+			after->limits[LIMIT_SESSIONS] },
+		{ "limit tunnels",
+		    before->limits[LIMIT_TUNNELS] !=
+			after->limits[LIMIT_TUNNELS] },
 	};
 	size_t n = 0;
 

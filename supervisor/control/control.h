@@ -57,6 +57,7 @@ struct control {
 	struct sessions *sessions;
 	uint64_t generation; /* of control_open; 0 before */
 	uint64_t started_ms; /* control_clock_ms() */
+	uint64_t nofile; /* descriptors that a daemon may have */
 	uint64_t next_number;
 	bool failed; /* the supervisor broke the rules: exit 1 */
 };

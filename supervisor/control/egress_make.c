@@ -248,7 +248,7 @@ egress_make(const struct spec *spec, const struct conf *conf, struct pool *pool,
 		return spec_fault_set(fault, API_INTERNAL, NULL,
 		    "out of memory");
 	m.lists->network = spec->network;
-	m.lists->tunnels_max = EGRESS_TUNNELS;
+	m.lists->tunnels_max = conf->limits[LIMIT_TUNNELS_SESSION];
 	add_baseline(&m, conf);
 	add_conf(&m, conf);
 	if (add_spec(&m, spec) != 0)

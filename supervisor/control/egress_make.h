@@ -15,8 +15,6 @@ struct conf;
 struct spec;
 struct spec_fault;
 
-#define EGRESS_TUNNELS 1024 /* of one session, SPEC AB */
-
 /*
  * Makes the lists in `pool`, in canonical order, so that equal sets give equal
  * bytes. 0, or -EINVAL with *fault filled: a pattern of the spec that is none

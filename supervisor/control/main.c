@@ -28,8 +28,6 @@
 #include "supervisor/control/events.h"
 
 #define FIRST_FREE_FD 5
-#define TUNNELS_SESSION 1024 /* SPEC AB; not adjustable in this version */
-#define TUNNELS_ALL 16384
 #define MMAP_FROM 65536 /* bytes; see own_pages() */
 #define HEAP_SLACK (1 << 20)
 #define CHECK_USER "nobody" /* where the service's users do not exist */
@@ -221,8 +219,8 @@ send_service(const struct control *control)
 		.sandbox = setting_number(control->setting.setting),
 		.log_level = (uint64_t)LOG_LEVEL_ERR + conf->log_level,
 		.allow_userns = conf->user_namespaces,
-		.tunnels_session = TUNNELS_SESSION,
-		.tunnels_all = TUNNELS_ALL,
+		.tunnels_session = conf->limits[LIMIT_TUNNELS_SESSION],
+		.tunnels_all = conf->limits[LIMIT_TUNNELS],
 		.sessions_all = conf->limits[LIMIT_SESSIONS],
 	};
 	const struct msg_ready ready = { 0 };
@@ -303,6 +301,7 @@ serve(const struct options *opt)
 	if (control.base == NULL)
 		proc_fatal("no event loop");
 	make_parts(&control);
+	control.nofile = proc_raise_nofile();
 	control_confine(&user, parent);
 	control.started_ms = control_clock_ms();
 	load_configuration(&control);

@@ -21,6 +21,7 @@
 #include "supervisor/control/violations.h"
 
 #define MEMORY_LEAST (UINT64_C(512) << 20)
+#define NOFILE_OTHER 512 /* descriptors of proxyd that are no tunnel's */
 #define VIOLATION_ROWS 100 /* of admin.violations without a limit */
 #define ROWS_MAX 10000
 #define UIDS_MAX 256 /* rows of admin.status */
@@ -75,11 +76,16 @@ method_find(const char *name)
 
 /* The value that a row has on this host. */
 static uint64_t
-limit_value(const struct conf *conf, size_t row)
+limit_value(const struct control *control, size_t row)
 {
-	uint64_t value = conf->limits[row];
+	uint64_t value = control->conf->limits[row];
+	uint64_t most = (control->nofile - NOFILE_OTHER) / 2;
 	struct sysinfo si;
 
+	/* proxyd has the same limit of descriptors (SPEC AB). */
+	if (row == LIMIT_TUNNELS && control->nofile > NOFILE_OTHER &&
+	    most < value)
+		return most;
 	if (value != LIMIT_AUTO)
 		return value;
 	if (sysinfo(&si) != 0)
@@ -89,11 +95,11 @@ limit_value(const struct conf *conf, size_t row)
 }
 
 static void
-put_limits(const struct conf *conf, struct rpc_out *out)
+put_limits(const struct control *control, struct rpc_out *out)
 {
 	rpc_add_map(out, "limits");
 	for (size_t i = 0; i < LIMIT_ROWS; i++) {
-		uint64_t value = limit_value(conf, i);
+		uint64_t value = limit_value(control, i);
 
 		if (limit_table[i].announced == NULL)
 			continue;
@@ -134,7 +140,7 @@ method_hello(struct control *control, struct call *call)
 	rpc_add_u64(out, "protocol", RPC_PROTOCOL);
 	rpc_add_u64(out, "uid", who->uid);
 	rpc_add_str(out, "role", who->is_operator ? "operator" : "client");
-	put_limits(control->conf, out);
+	put_limits(control, out);
 	call_end(call);
 }
 

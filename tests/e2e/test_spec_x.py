@@ -1,6 +1,7 @@
 """SPEC X3..X9 and X14 on the real socket, with bytes of our own making."""
 
 import os
+import resource
 import select
 import socket
 
@@ -210,6 +211,9 @@ def test_hello_tells_the_limits_of_a_client(client):
             "tmpBytes": 1 << 30, "homeBytes": 512 << 20, "shmBytes": 256 << 20,
             "outputBufferBytes": 256 << 10, "eventChunkBytes": 64 << 10,
             "eventQueueBytes": 4 << 20, "replayEvents": 4096,
-            "stdinQueueBytes": 256 << 10, "violations": 1000}.items():
+            "stdinQueueBytes": 256 << 10, "violations": 1000,
+            "tunnelsPerSession": 1024}.items():
         assert limits[name] == value, name
     assert limits["memoryBytes"] >= 512 << 20
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    assert limits["tunnels"] == min(16384, (files - 512) // 2)

@@ -52,6 +52,16 @@ def test_a_reload_applies_to_new_sessions_and_says_what_waits(own):
         assert "new.example.org" not in patterns(c, "before")
 
 
+def test_a_reload_names_what_takes_effect_with_a_restart(own):
+    add(own, "sandbox require\npermit user-namespaces on\n"
+             "limit sessions 9\nlimit tunnels 8\nlog level debug")
+    with own.client() as c:
+        assert set(c.call("admin.reload")["warnings"]) == {
+            "sandbox", "permit user-namespaces", "limit sessions",
+            "limit tunnels", "log level"}
+        assert c.call("status")["setting"] == "on"
+
+
 def test_a_hangup_reloads_and_an_error_changes_nothing(own):
     add(own, 'allow host { "one.example.org" }')
     own.process.send_signal(signal.SIGHUP)
