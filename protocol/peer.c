@@ -207,3 +207,9 @@ peer_send(struct peer *peer, enum msg_type type, const void *msg, int *fds,
 	}
 	return chan_send(peer->chan, buf, (size_t)len, fds, nfds);
 }
+
+size_t
+peer_pending(const struct peer *peer)
+{
+	return chan_pending(peer->chan);
+}

@@ -47,6 +47,7 @@ struct peer_ops {
 /* Takes fd. `self` is this process, `other` the one at the far end. */
 struct peer *peer_new(struct event_base *, int fd, enum proc self,
     enum proc other, const struct peer_ops *, void *ctx);
+size_t peer_pending(const struct peer *); /* packets not taken yet */
 void peer_free(struct peer *);
 
 unsigned peer_state(const struct peer *);

@@ -29,6 +29,8 @@
 #define READ_FIRST (4u << 10)
 #define ACCEPT_BURST 16
 #define ACCEPT_PAUSE_MS 100
+#define BUSY_PACKETS 1024 /* of CHAN_QUEUE_PACKETS */
+#define BUSY_MS 5
 
 bool
 caller_may_see(const struct caller *who, uid_t uid)
@@ -319,11 +321,33 @@ client_send_fd(struct client *c, const void *data, size_t len, int fd)
 
 /* ---------------------------------------------------------------- reading */
 
+/* Each request may be a packet to the supervisor, and the queue of that channel
+ * is bounded for good: a client that sends faster than they are taken waits. */
+static bool
+is_busy(const struct clients *all)
+{
+	const struct peer *supervisor = all->control->supervisor;
+
+	return supervisor != NULL && peer_pending(supervisor) >= BUSY_PACKETS;
+}
+
 static bool
 may_read(const struct client *c)
 {
 	return (c->state == CLIENT_HELLO || c->state == CLIENT_OPEN) &&
-	    client_pending(c) < CLIENT_OUT_HIGH;
+	    client_pending(c) < CLIENT_OUT_HIGH && !is_busy(c->clients);
+}
+
+/* What stopped may be the supervisor's channel: nobody tells when it has taken
+ * its packets, so look again soon. */
+static void
+stop_reading(struct client *c)
+{
+	const struct timeval soon = { .tv_usec = BUSY_MS * 1000 };
+
+	(void)event_del(c->readable);
+	if (is_busy(c->clients))
+		(void)event_add(c->clients->not_busy, &soon);
 }
 
 /* The message at in[at] is complete; takes it out. */
@@ -434,7 +458,7 @@ on_readable(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	if (!may_read(c)) {
-		(void)event_del(c->readable);
+		stop_reading(c);
 		return;
 	}
 	if (!in_reserve(c)) {
@@ -455,7 +479,35 @@ on_readable(evutil_socket_t fd, short what, void *arg)
 	c->in_len += (size_t)n;
 	handle_input(c);
 	if (!may_read(c))
-		(void)event_del(c->readable);
+		stop_reading(c);
+}
+
+/* Requests that were complete before have waited. */
+static void
+read_on(struct client *c)
+{
+	handle_input(c);
+	if (may_read(c))
+		(void)event_add(c->readable, NULL);
+	else
+		stop_reading(c);
+}
+
+/* Clients only end by the reaper, so the list stays as it is. */
+static void
+on_not_busy(evutil_socket_t fd, short what, void *arg)
+{
+	const struct timeval soon = { .tv_usec = BUSY_MS * 1000 };
+	struct clients *all = arg;
+	struct client *c;
+
+	(void)fd;
+	(void)what;
+	TAILQ_FOREACH (c, &all->list, entry)
+		if (may_read(c))
+			read_on(c);
+	if (is_busy(all))
+		(void)event_add(all->not_busy, &soon);
 }
 
 static void
@@ -478,12 +530,8 @@ on_writable(evutil_socket_t fd, short what, void *arg)
 	}
 	if (client_pending(c) >= CLIENT_OUT_HIGH)
 		return;
-	if (was_full && may_read(c)) {
-		/* requests that were complete before have waited */
-		handle_input(c);
-		if (may_read(c))
-			(void)event_add(c->readable, NULL);
-	}
+	if (was_full && may_read(c))
+		read_on(c);
 	if (c->reader != NULL && c->state == CLIENT_OPEN)
 		events_reader_ready(c->reader);
 }
@@ -715,7 +763,9 @@ clients_new(struct control *control, struct clients **ret)
 	TAILQ_INIT(&all->list);
 	all->reap = event_new(control->base, -1, 0, on_reap, all);
 	all->accept_again = evtimer_new(control->base, on_accept_again, all);
-	if (all->reap == NULL || all->accept_again == NULL) {
+	all->not_busy = evtimer_new(control->base, on_not_busy, all);
+	if (all->reap == NULL || all->accept_again == NULL ||
+	    all->not_busy == NULL) {
 		clients_free(all);
 		return -ENOMEM;
 	}
@@ -756,6 +806,8 @@ clients_free(struct clients *all)
 		event_free(all->acceptable);
 	if (all->accept_again != NULL)
 		event_free(all->accept_again);
+	if (all->not_busy != NULL)
+		event_free(all->not_busy);
 	if (all->reap != NULL)
 		event_free(all->reap);
 	if (all->listen_fd >= 0)

@@ -76,6 +76,7 @@ struct clients {
 	int listen_fd;
 	struct event *acceptable;
 	struct event *accept_again; /* after the system had no memory */
+	struct event *not_busy; /* after the supervisor took nothing */
 	struct event *reap; /* frees the doomed */
 	int reserve_fd; /* given up to accept and refuse at EMFILE */
 };

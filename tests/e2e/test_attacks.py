@@ -920,6 +920,22 @@ def test_many_calls_at_once_and_a_client_that_never_reads(service, client):
         assert time.monotonic() - started < 1
 
 
+def test_a_flood_of_signals_ends_nothing(session, service):
+    s = session()
+    daemons = service.children()
+    exec_id = s.client.call("sandbox.exec", sessionId=s.name,
+                            argv=["sleep", "60"])["execId"]
+    with service.client() as other:
+        for _ in range(40):
+            asked = [other.start("sandbox.signal", sessionId=s.name,
+                                 execId=exec_id, signal="CONT")
+                     for _ in range(1000)]
+            for one in asked:
+                other.finish(one)
+    assert service.children() == daemons
+    assert s.ok("echo alive") == "alive"
+
+
 def test_many_lists_of_many_sessions_at_once(service, client):
     workdir = service.workdir()
     control = service.children()["stockade-control"]
