@@ -42,14 +42,16 @@ struct queue {
 	int fd;
 };
 
-/* EAI_* to enum resolve_status; anything else is a failure. */
+/* EAI_* to enum resolve_status; anything else is a failure. EAI_AGAIN is one
+ * too: it stands for servers that refuse, fail or cannot be reached as well as
+ * for silent ones, and the 15 s of a connection are proxyd's to count. */
 static unsigned
 status_of(int error)
 {
 	if (error == EAI_NONAME || error == EAI_NODATA ||
 	    error == EAI_ADDRFAMILY)
 		return RESOLVE_NOT_FOUND;
-	return error == EAI_AGAIN ? RESOLVE_TIMEOUT : RESOLVE_FAILED;
+	return RESOLVE_FAILED;
 }
 
 static bool

@@ -136,10 +136,15 @@ def test_socks_replies_are_those_of_the_table(session, data, want):
     assert ask(session(), 1080, [data]) == [want]
 
 
-def test_a_refused_connect_is_502(session):
-    answer, = ask(session(), 3128, [
-        "CONNECT allowed.example.net:443 HTTP/1.1\r\n\r\n"])
-    assert answer.startswith("HTTP/1.1 502 ")
+def test_failures_to_resolve_or_connect_are_502(session):
+    """There is no name server in the service's network."""
+    s = session()
+    for answer in ask(s, 3128, [
+            "CONNECT allowed.example.net:443 HTTP/1.1\r\n\r\n",
+            "CONNECT no-such-name.npmjs.org:443 HTTP/1.1\r\n\r\n"]):
+        assert answer.startswith("HTTP/1.1 502 "), answer
+    assert ask(s, 1080, [socks(1, 3, name("no-such-name.npmjs.org"), 443)]) \
+        == [reply(4)]
 
 
 def test_a_tunnel_is_answered_without_length(session):
