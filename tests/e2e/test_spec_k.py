@@ -1,5 +1,9 @@
 """SPEC K on a live service: states, the order of events, causes, limits."""
 
+import errno
+import os
+import resource
+
 import pytest
 
 from instance import Instance, RpcError, missing
@@ -126,3 +130,66 @@ def test_a_stdin_that_is_absent_is_closed_and_one_that_stays_streams(session,
     assert client.call("sandbox.stdin", sessionId=s.name, execId=exec_id,
                        data=b"more", eof=True)["accepted"] == 4
     assert client.collect(exec_id)[:2] == (0, b"more")
+
+
+def few_descriptors(launcherd, more):
+    """launcherd may open `more` descriptors above those it has."""
+    top = max(int(fd) for fd in os.listdir("/proc/%d/fd" % launcherd))
+    _, hard = resource.prlimit(launcherd, resource.RLIMIT_NOFILE)
+    resource.prlimit(launcherd, resource.RLIMIT_NOFILE,
+                     (top + more, hard))
+
+
+def failed_launch(service, client, name):
+    """Launches that fail for want of descriptors, until one failed in
+    launcherd: after the look-up, which needs some as well."""
+    launcherd = service.children()["stockade-launcherd"]
+    before = resource.prlimit(launcherd, resource.RLIMIT_NOFILE)
+    workdir = service.workdir()
+    try:
+        for more in range(1, 32):
+            few_descriptors(launcherd, more)
+            with pytest.raises(RpcError) as error:
+                client.launch(name, workdir)
+            if error.value.name == "hostError":
+                return error.value
+        pytest.fail("no launch failed in launcherd")
+    finally:
+        resource.prlimit(launcherd, resource.RLIMIT_NOFILE, before)
+
+
+def test_a_session_in_error_can_only_be_looked_at_and_destroyed(service,
+                                                               client):
+    """SPEC K22; the twin is the same label afterwards."""
+    error = failed_launch(service, client, "failed")
+    assert error.detail["step"] and error.detail["errno"] == errno.EMFILE
+    got = client.call("sandbox.get", sessionId="failed")
+    assert got["alive"] is False and got["execs"] == []
+    assert got["handle"]["state"] == "error"
+    assert got["handle"]["error"]["step"] == error.detail["step"]
+    for method, params in (("exec", {"argv": ["true"]}), ("suspend", {}),
+                           ("resume", {})):
+        with pytest.raises(RpcError) as refused:
+            client.call("sandbox." + method, sessionId="failed", **params)
+        assert refused.value.name == "badState", method
+    for method, params in (("stdin", {"eof": True}), ("signal", {
+            "signal": "TERM"}), ("resize", {"rows": 1, "cols": 1})):
+        with pytest.raises(RpcError) as refused:
+            client.call("sandbox." + method, sessionId="failed", execId="x1",
+                        **params)
+        assert refused.value.name == "notFound", method
+    assert client.call("sandbox.destroy", sessionId="failed")["state"] == \
+        "destroyed"
+    with pytest.raises(RpcError) as gone:
+        client.call("sandbox.get", sessionId="failed")
+    assert gone.value.name == "notFound"
+    client.launch("failed", service.workdir())
+    assert client.run("failed", ["true"])[0] == 0
+    client.call("sandbox.destroy", sessionId="failed")
+
+
+def test_a_label_whose_launch_failed_may_be_used_at_once(service, client):
+    failed_launch(service, client, "again")
+    client.launch("again", service.workdir())
+    assert client.run("again", ["true"])[0] == 0
+    client.call("sandbox.destroy", sessionId="again")
