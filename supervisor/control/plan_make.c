@@ -482,6 +482,7 @@ make_facts(struct plan_maker *m)
 {
 	const struct spec *spec = m->in->spec;
 	struct session_facts *f = m->made->facts;
+	bool whole = true;
 
 	f->session_id = kept(m, spec->session_id);
 	f->mode = spec->mode;
@@ -492,13 +493,11 @@ make_facts(struct plan_maker *m)
 	f->gid = m->in->user.gid;
 	f->ca_bundle = kept(m, m->in->host->ca_bundle);
 	f->unmasked = m->unmasked;
-	f->workspace_id = kept(m, spec->workspace_id);
-	f->agent_id = kept(m, spec->agent_id);
-	f->space_id = kept(m, spec->space_id);
-	f->conversation_id = kept(m, spec->conversation_id);
-	f->run_id = kept(m, spec->run_id);
-	f->acting_user = kept(m, spec->acting_user);
-	f->adapter = kept(m, spec->adapter);
+#define X(label, max) \
+	f->label = kept(m, spec->label); \
+	whole = whole && f->label != NULL;
+	SPEC_LABELS(X)
+#undef X
 	f->detach = spec->detach;
 	f->gone_ms = spec->gone_ms;
 	f->idle_ms = spec->idle_ms;
@@ -508,10 +507,7 @@ make_facts(struct plan_maker *m)
 		    m->in->conf->limits[LIMIT_IDLE];
 	f->created_ms = m->in->now_ms;
 	if (f->session_id == NULL || f->user == NULL || f->shell == NULL ||
-	    f->ca_bundle == NULL || f->workspace_id == NULL ||
-	    f->agent_id == NULL || f->space_id == NULL ||
-	    f->conversation_id == NULL || f->run_id == NULL ||
-	    f->acting_user == NULL || f->adapter == NULL)
+	    f->ca_bundle == NULL || !whole)
 		return plan_no_memory(m);
 	if (take_pairs(m, &spec->pass_env, f->pass, &f->npass) != 0 ||
 	    take_pairs(m, &spec->env, f->env, &f->nenv) != 0)

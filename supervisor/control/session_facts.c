@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "supervisor/control/limits.h"
-#include "supervisor/control/spec.h"
 
 #define FACTS_VERSION 1
 #define FACTS_TEXT 1024
@@ -51,13 +50,9 @@ session_facts_encode(const struct session_facts *f, struct wire_out *out)
 	wire_put_array(out, 2);
 	session_facts_encode_policy(f, out);
 	wire_put_array(out, 11);
-	wire_put_cstr(out, f->workspace_id);
-	wire_put_cstr(out, f->agent_id);
-	wire_put_cstr(out, f->space_id);
-	wire_put_cstr(out, f->conversation_id);
-	wire_put_cstr(out, f->run_id);
-	wire_put_cstr(out, f->acting_user);
-	wire_put_cstr(out, f->adapter);
+#define X(label, max) wire_put_cstr(out, f->label);
+	SPEC_LABELS(X)
+#undef X
 	wire_put_bool(out, f->detach);
 	wire_put_u64(out, f->gone_ms);
 	wire_put_u64(out, f->idle_ms);
@@ -102,13 +97,9 @@ session_facts_decode(const void *data, size_t len, struct session_facts *ret)
 	get_pairs(&w, ret->pass, &ret->npass);
 	get_pairs(&w, ret->env, &ret->nenv);
 	(void)wire_array(&w, 11, 11);
-	ret->workspace_id = wire_cstr(&w, 0, LIMIT_FIXED_LABEL);
-	ret->agent_id = wire_cstr(&w, 0, LIMIT_FIXED_LABEL);
-	ret->space_id = wire_cstr(&w, 0, LIMIT_FIXED_LABEL);
-	ret->conversation_id = wire_cstr(&w, 0, LIMIT_FIXED_LABEL);
-	ret->run_id = wire_cstr(&w, 0, LIMIT_FIXED_LABEL);
-	ret->acting_user = wire_cstr(&w, 0, FACTS_TEXT);
-	ret->adapter = wire_cstr(&w, 0, LIMIT_FIXED_LABEL);
+#define X(label, max) ret->label = wire_cstr(&w, 0, (max));
+	SPEC_LABELS(X)
+#undef X
 	ret->detach = wire_bool(&w);
 	ret->gone_ms = wire_u64(&w, 0, LIMIT_FIXED_GONE_MS);
 	ret->idle_ms = wire_u64(&w, 0, UINT64_MAX);

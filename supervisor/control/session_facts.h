@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "protocol/wire.h"
+#include "supervisor/control/spec.h"
 
 #define SESSION_FACTS_ENV_MAX 256
 
@@ -39,13 +40,7 @@ struct session_facts {
 	size_t nenv;
 	struct session_pair env[SESSION_FACTS_ENV_MAX];
 	/* the rest; "" is absent */
-	const char *workspace_id;
-	const char *agent_id;
-	const char *space_id;
-	const char *conversation_id;
-	const char *run_id;
-	const char *acting_user;
-	const char *adapter;
+	SPEC_LABELS(SPEC_LABEL_MEMBER)
 	bool detach;
 	uint64_t gone_ms;
 	uint64_t idle_ms; /* 0: never */

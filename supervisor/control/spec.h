@@ -49,17 +49,24 @@ struct spec_limits {
 	uint64_t tmp_bytes;
 };
 
+#define SPEC_ACTING_USER_MAX 256 /* bytes */
+
+/* The words by which a client tells its sessions apart, X(field, most bytes):
+ * in a spec, and in the facts that are kept of a session (session_facts.h). */
+/* clang-format off */
+#define SPEC_LABELS(X) \
+	X(workspace_id, LIMIT_FIXED_LABEL) X(agent_id, LIMIT_FIXED_LABEL) \
+	X(space_id, LIMIT_FIXED_LABEL) X(conversation_id, LIMIT_FIXED_LABEL) \
+	X(run_id, LIMIT_FIXED_LABEL) X(acting_user, SPEC_ACTING_USER_MAX) \
+	X(adapter, LIMIT_FIXED_LABEL)
+#define SPEC_LABEL_MEMBER(field, max) const char *field;
+/* clang-format on */
+
 /* Strings are NULL when absent. Paths are absolute and clean. */
 struct spec {
 	struct pool pool;
 	const char *session_id;
-	const char *workspace_id;
-	const char *agent_id;
-	const char *space_id;
-	const char *conversation_id;
-	const char *run_id;
-	const char *acting_user;
-	const char *adapter;
+	SPEC_LABELS(SPEC_LABEL_MEMBER)
 	const char *backend;
 	const char *stored_backend;
 	bool has_stored;
