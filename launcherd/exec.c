@@ -19,7 +19,6 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
-#include "common/log.h"
 #include "common/memfd.h"
 #include "common/size.h"
 #include "launcherd/launcherd.h"
@@ -131,9 +130,6 @@ answer_error(struct launcherd *l, uint64_t sandbox, uint64_t id, int error,
 		.error = (uint64_t)error };
 
 	MSG_SET_STR(msg.step, step);
-	log_event(EV_EXEC_REFUSED, LF_NUM(LK_SANDBOX, sandbox),
-	    LF_NUM(LK_EXEC, id), LF_STR(LK_STEP, step),
-	    LF_NUM(LK_ERRNO, error));
 	(void)peer_send(l->supervisor, MSG_exec_answer, &msg, NULL, 0);
 }
 
@@ -330,8 +326,6 @@ send_answer(struct exec *exec)
 	int fds[EXEC_ENDS];
 	int n = dup_ends(exec, fds, &msg.io);
 
-	log_event(EV_EXEC_STARTED, LF_NUM(LK_SANDBOX, run->sandbox),
-	    LF_NUM(LK_EXEC, exec->id));
 	if (n < 0) {
 		kill_unknown(exec);
 		answer_error(run->l, run->sandbox, exec->id, -n, "start");
@@ -455,9 +449,6 @@ exec_init_exit(struct run *run, const struct msg_init_exit *msg)
 		exec_free(exec);
 		return 0;
 	}
-	log_event(EV_EXEC_ENDED, LF_NUM(LK_SANDBOX, run->sandbox),
-	    LF_NUM(LK_EXEC, exec->id), LF_NUM(LK_STATUS, msg->status),
-	    LF_NUM(LK_SIGNAL, msg->signal));
 	exec->status = msg->status;
 	exec->signal = msg->signal;
 	keep_ended(exec);
