@@ -668,5 +668,7 @@ main(void)
 		    a_stop_gives_the_terminal_back_and_takes_it_again),
 	};
 
+	/* Whoever runs the tests may ignore it, as nohup(1) does. */
+	(void)signal(SIGHUP, SIG_DFL);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
