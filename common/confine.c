@@ -17,6 +17,10 @@
 #include "common/size.h"
 #include "config.h"
 
+#ifdef ENABLE_SANITIZERS
+#include <sanitizer/lsan_interface.h>
+#endif
+
 /* ------------------------------------------------ seccomp */
 
 static const struct {
@@ -29,8 +33,8 @@ static const struct {
 };
 
 #ifdef ENABLE_SANITIZERS
-/* What the run-time library of the sanitizers calls on its own, at a report
- * and for the leak check at exit; never permitted in an ordinary build. */
+/* What the run-time library of the sanitizers calls on its own, at a report;
+ * never permitted in an ordinary build. */
 static const char *const sanitizer_calls[] = { "clone", "clone3", "close",
 	"exit", "exit_group", "fcntl", "fstat", "futex", "getdents64", "getpid",
 	"getppid", "getrlimit", "getrusage", "gettid", "ioctl", "lseek",
@@ -75,11 +79,22 @@ add_call(scmp_filter_ctx ctx, uint32_t action, const struct confine_call *call)
 }
 
 #ifdef ENABLE_SANITIZERS
+static bool confined;
+
+/* The leak check at exit traces its own process through /proc, which a confined
+ * daemon cannot; a tracer that is killed would be waited for without end. */
+__attribute__((visibility("default"))) int
+__lsan_is_turned_off(void)
+{
+	return confined;
+}
+
 static int
 add_sanitizer(scmp_filter_ctx ctx, enum confine_default mode)
 {
 	if (mode != CONFINE_KILL)
 		return 0;
+	confined = true;
 	for (size_t i = 0; i < ARRAY_LEN(sanitizer_calls); i++) {
 		struct confine_call call =
 		    CONFINE_CALL(sanitizer_calls[i], "sanitizer");
