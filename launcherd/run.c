@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,7 @@
 #define REMOVE_FIRST_MS 2
 /* For the next launch, after one is ready: its first command goes first. */
 #define PREPARE_MS 10
+#define TRIM_EVERY 64 /* runs */
 #define REMOVE_TRIES 10
 
 enum init_state { INIT_STARTING, INIT_UP };
@@ -143,6 +145,9 @@ run_gone(struct run *run)
 		prepare(l, 0);
 	}
 	run_free(run);
+	/* What many runs leave lies between what goes on living. */
+	if (++l->runs.gone % TRIM_EVERY == 0)
+		(void)malloc_trim(0);
 }
 
 /*

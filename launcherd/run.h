@@ -102,6 +102,7 @@ TAILQ_HEAD(run_list, run);
 struct runs {
 	struct run_list list;
 	size_t count;
+	uint64_t gone; /* so far */
 	int watch_fd; /* inotify */
 	struct event *watch_event;
 	struct exec_list ended; /* exec.h */
