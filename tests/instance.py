@@ -224,7 +224,11 @@ class Instance:
         os.chmod(self.conf, 0o644)
         self.logfile = os.path.join(self.dir, "log")
         self.works = 0
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def start(self):
