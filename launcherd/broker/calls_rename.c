@@ -9,11 +9,13 @@
 #include "launcherd/broker/calls.h"
 
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "launcherd/broker/broker.h"
 #include "launcherd/broker/judge.h"
@@ -60,7 +62,9 @@ rename_between(struct broker *b, struct request *rq, const struct place *from,
 		return judge_denied(b, rq, VIOLATION_FILE_RENAME);
 	if (!notify_valid(b, rq->id))
 		return ANSWER_GONE;
-	return renameat2(from->dir, from->name, to->dir, to->name, flags) < 0 ?
+	/* The C library's makes it a renameat when there are no flags. */
+	return syscall(SYS_renameat2, from->dir, from->name, to->dir, to->name,
+		   flags) < 0 ?
 	    -errno :
 	    0;
 }

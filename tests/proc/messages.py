@@ -140,7 +140,8 @@ class Channel:
         if not data:
             raise Ended()
         assert not flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC)
-        row = msgpack.unpackb(data, raw=False)
+        row = msgpack.unpackb(data, raw=False,
+                              unicode_errors="surrogateescape")
         message = BY_CODE[row[0]]
         assert self.peer in message.senders, message.name
         assert self.me in message.receivers, message.name
@@ -149,7 +150,8 @@ class Channel:
         result = types.SimpleNamespace(name=message.name, fds=list(fds))
         for field, value in zip(message.fields, row[1:]):
             size = value if field.kind == "U64" else len(
-                value.encode() if field.kind == "STR" else value)
+                value.encode(errors="surrogateescape")
+                if field.kind == "STR" else value)
             assert field.low <= size <= field.high, (message.name, field.name)
             setattr(result, field.name, value)
         return result
