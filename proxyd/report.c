@@ -4,7 +4,6 @@
  */
 #include "proxyd/report.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/log.h"
@@ -13,27 +12,14 @@
 #include "proxyd/proxyd.h"
 #include "proxyd/session.h"
 
-/* Only keeps a flood off the channel: stockade-control merges for 5 s (SPEC
- * L6), and what comes later than that would be a record of its own. */
-#define MERGE_S 2
-#define ITEMS_MAX 128
+/* These only keep a flood off the channel: stockade-control merges (SPEC L6). */
 #define RATE_MAX 64 /* messages a second and session */
 #define QUEUE_HIGH 1024 /* packets that wait for the supervisor */
-
-struct report_item {
-	TAILQ_ENTRY(report_item) link;
-	time_t since;
-	uint64_t count; /* since the last message */
-	struct decide_verdict verdict;
-	uint16_t port;
-	char host[];
-};
 
 void
 report_init(struct report *report)
 {
 	memset(report, 0, sizeof(*report));
-	TAILQ_INIT(&report->items);
 }
 
 static void
@@ -60,20 +46,6 @@ send_violation(struct session *session, const struct decide_verdict *verdict,
 	    LF_NUM(LK_COUNT, count));
 }
 
-static struct report_item *
-find(struct report *report, const struct decide_verdict *verdict,
-    const char *host, uint16_t port)
-{
-	struct report_item *item;
-
-	TAILQ_FOREACH (item, &report->items, link)
-		if (item->port == port &&
-		    item->verdict.reason == verdict->reason &&
-		    strcmp(item->host, host) == 0)
-			return item;
-	return NULL;
-}
-
 /* Whether one more message may be sent now. */
 static bool
 have_room(struct session *session)
@@ -96,39 +68,10 @@ void
 report_refusal(struct session *session, const struct decide_verdict *verdict,
     const char *host, uint16_t port)
 {
-	struct report *report = &session->report;
-	struct report_item *item = find(report, verdict, host, port);
-	size_t len = strlen(host) + 1;
-
-	if (item != NULL) {
-		item->count++;
-		return;
-	}
-	if (report->nitems >= ITEMS_MAX || !have_room(session)) {
-		report->more++;
-		return;
-	}
-	send_violation(session, verdict, host, port, 1);
-	item = calloc(1, sizeof(*item) + len);
-	if (item == NULL)
-		return;
-	memcpy(item->host, host, len);
-	item->port = port;
-	item->since = proxyd_now(session->p);
-	item->verdict = *verdict;
-	TAILQ_INSERT_TAIL(&report->items, item, link);
-	report->nitems++;
-}
-
-static void
-flush_item(struct session *session, struct report_item *item)
-{
-	if (item->count > 0)
-		send_violation(session, &item->verdict, item->host, item->port,
-		    item->count);
-	TAILQ_REMOVE(&session->report.items, item, link);
-	session->report.nitems--;
-	free(item);
+	if (have_room(session))
+		send_violation(session, verdict, host, port, 1);
+	else
+		session->report.more++;
 }
 
 static void
@@ -150,21 +93,11 @@ flush_more(struct session *session)
 void
 report_tick(struct session *session)
 {
-	time_t now = proxyd_now(session->p);
-	struct report_item *item;
-
-	while ((item = TAILQ_FIRST(&session->report.items)) != NULL &&
-	    now - item->since >= MERGE_S)
-		flush_item(session, item);
 	flush_more(session);
 }
 
 void
 report_done(struct session *session)
 {
-	struct report_item *item;
-
-	while ((item = TAILQ_FIRST(&session->report.items)) != NULL)
-		flush_item(session, item);
 	flush_more(session);
 }

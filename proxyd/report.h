@@ -1,13 +1,11 @@
 /*
  * Refusals of one session on their way to the supervisor: each is a message
  * `violation` (SPEC G26, L1).  A run can cause refusals faster than anybody
- * can read them, so equal ones within 2 s are counted and sent as one, and
- * beyond a rate only their number is (L6).
+ * can read them, so beyond a rate only their number is sent. Merging equal
+ * ones is stockade-control's (L6).
  */
 #ifndef PROXYD_REPORT_H
 #define PROXYD_REPORT_H
-
-#include <sys/queue.h>
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,12 +14,7 @@
 struct decide_verdict;
 struct session;
 
-struct report_item;
-TAILQ_HEAD(report_list, report_item);
-
 struct report {
-	struct report_list items; /* oldest first */
-	size_t nitems;
 	unsigned sent; /* in second `now` */
 	time_t now;
 	uint64_t more; /* refusals that are only counted */

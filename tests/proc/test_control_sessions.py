@@ -438,8 +438,9 @@ def test_generated_files_name_the_user_and_nobody_else(host, client):
     assert host.work in files["/etc/gitconfig"]
     assert "default = current" in files["/etc/gitconfig"]
     assert len(files["/etc/machine-id"].strip()) == 32
-    with open("/etc/machine-id", encoding="ascii") as f:
-        assert f.read() != files["/etc/machine-id"]
+    if os.path.exists("/etc/machine-id"):
+        with open("/etc/machine-id", encoding="ascii") as f:
+            assert f.read() != files["/etc/machine-id"]
 
 
 def test_limits_of_the_spec_and_of_the_operator(make):

@@ -1142,11 +1142,10 @@ def test_descriptors_that_run_out_stop_nothing_for_good(world, tls,
         session.tunnel().close()
 
 
-def test_equal_refusals_are_counted_together(proxy, ok):
+def test_each_refusal_is_told_at_once(proxy, ok):
     for _ in range(30):
         assert ok.status(b"CONNECT no.test:443 HTTP/1.1\r\n\r\n") == 403
-    assert proxy.violation().count == 1
-    assert proxy.violation(timeout=10).count == 29
+        assert proxy.violation(timeout=1).count == 1
     proxy.no_violation()
 
 
