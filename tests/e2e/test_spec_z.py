@@ -3,6 +3,7 @@ that nothing of a client is configuration."""
 
 import os
 import signal
+import subprocess
 import time
 
 import pytest
@@ -34,6 +35,21 @@ def wait_log(service, text, count=1, timeout=10):
 def patterns(client, session):
     plan = client.call("sandbox.explain", sessionId=session)["plan"]
     return {row["pattern"] for row in plan["network"]["allow"]}
+
+
+@pytest.mark.skipif(os.path.exists("/etc/stockade"), reason="configured")
+def test_without_a_configuration_all_is_default():
+    if instance_module.missing():
+        pytest.skip(instance_module.missing())
+    command = [instance_module.STOCKADED, "-n", "--libexec",
+               os.path.join(instance_module.BUILD, "libexec")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=10)
+    assert (done.returncode, done.stdout) == (0, "configuration OK\n"), \
+        done.stderr
+    # The twin: a directory that is named has to be there.
+    done = subprocess.run(command + ["-f", "/no/such/stockade.conf"],
+                          capture_output=True, text=True, timeout=10)
+    assert done.returncode == 1
 
 
 def test_a_reload_applies_to_new_sessions_and_says_what_waits(own):
