@@ -668,7 +668,9 @@ main(void)
 		    a_stop_gives_the_terminal_back_and_takes_it_again),
 	};
 
-	/* Whoever runs the tests may ignore it, as nohup(1) does. */
+	/* nohup(1) and a shell's "&" ignore these. */
 	(void)signal(SIGHUP, SIG_DFL);
+	(void)signal(SIGINT, SIG_DFL);
+	(void)signal(SIGQUIT, SIG_DFL);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
