@@ -154,7 +154,18 @@ static const struct adapter_dir adapter_dirs[] = {
 	{ "codex", ".codex" },
 	{ "gemini-cli", ".gemini" },
 	{ "cursor", ".cursor" },
+	/* Many agents speak it; the others have an adapter of their own. */
+	{ "acp", ".cursor" },
 };
+
+const char *
+plan_adapter_dir(const char *adapter)
+{
+	for (size_t i = 0; adapter != NULL && i < ARRAY_LEN(adapter_dirs); i++)
+		if (strcmp(adapter, adapter_dirs[i].adapter) == 0)
+			return adapter_dirs[i].dir;
+	return NULL;
+}
 
 /* Whether a state directory takes the place of `home_dir` (".claude"): by its
  * name, or because the run's adapter keeps its state there. */
@@ -162,17 +173,13 @@ static bool
 stands_for(const struct spec *spec, const char *state, const char *home_dir,
     size_t len)
 {
+	const char *own = plan_adapter_dir(spec->adapter);
 	const char *base = base_of(state);
 
 	if (strlen(base) == len && strncmp(base, home_dir, len) == 0)
 		return true;
-	for (size_t i = 0; spec->adapter != NULL && i < ARRAY_LEN(adapter_dirs);
-	     i++)
-		if (strcmp(spec->adapter, adapter_dirs[i].adapter) == 0 &&
-		    strlen(adapter_dirs[i].dir) == len &&
-		    strncmp(adapter_dirs[i].dir, home_dir, len) == 0)
-			return true;
-	return false;
+	return own != NULL && strlen(own) == len &&
+	    strncmp(own, home_dir, len) == 0;
 }
 
 /* I9: a state directory is writable, its configuration and hooks are not. */

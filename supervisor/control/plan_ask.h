@@ -53,6 +53,10 @@ struct plan_asked {
 int plan_ask(const struct spec *spec, const struct conf *conf,
     struct pool *pool, struct plan_asked *ret, struct spec_fault *fault);
 
+/* The directory below the home that the adapter keeps its state in (".codex");
+ * NULL for none, also without an adapter. */
+const char *plan_adapter_dir(const char *adapter);
+
 void plan_ask_encode(const struct plan_asked *asked, struct wire_out *out);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "common/path.h"
 #include "common/size.h"
+#include "supervisor/control/plan_ask.h"
 #include "supervisor/control/plan_private.h"
 #include "supervisor/control/spec.h"
 
@@ -35,23 +36,15 @@ grant_of(const struct plan_maker *m, size_t index)
 	return NULL;
 }
 
-/* An App.6 directory that an adapter keeps its state in ("x" of a row "x/…"
- * that stays denied) and that the run was given as such. */
+/* The App.6 directory that the run's own adapter keeps its state in, and that
+ * the run was given as such. Another agent's stays denied. */
 static bool
 is_lifted(const struct plan_maker *m, const struct plan_item *item,
     const char *resolved)
 {
-	size_t n;
-	bool adapters = false;
+	const char *own = plan_adapter_dir(m->in->spec->adapter);
 
-	if (item->row == NULL || m->in->spec->adapter == NULL)
-		return false;
-	n = strlen(item->row);
-	for (size_t i = 0; i < lists_state_config_rows; i++)
-		adapters = adapters ||
-		    (strncmp(lists_state_config[i].path, item->row, n) == 0 &&
-			lists_state_config[i].path[n] == '/');
-	if (!adapters)
+	if (item->row == NULL || own == NULL || strcmp(item->row, own) != 0)
 		return false;
 	for (size_t i = 0; i < m->ngrants; i++)
 		if (m->grants[i].state &&

@@ -446,6 +446,45 @@ what_is_hidden_outside_of_the_view_is_no_hindrance(void **state)
 }
 
 static void
+only_the_state_of_the_own_adapter_is_lifted(void **state)
+{
+	static const struct there fs[] = {
+		{ HOME "/.codex", NULL, LOOKUP_DIR, 0 },
+		{ HOME "/.codex/config.toml", NULL, LOOKUP_FILE, 0 },
+		{ HOME "/.gemini", NULL, LOOKUP_DIR, 0 },
+		{ HOME "/.gemini/settings.json", NULL, LOOKUP_FILE, 0 },
+		{ HOME "/.cursor", NULL, LOOKUP_DIR, 0 },
+	};
+	static const struct {
+		const char *adapter;
+		int codex, gemini, cursor;
+	} rows[] = {
+		{ NULL, 'r', 'r', 'r' },
+		{ "nobody", 'r', 'r', 'r' },
+		{ "claude-code", 'r', 'r', 'r' },
+		{ "codex", 'w', 'r', 'r' },
+		{ "gemini-cli", 'r', 'w', 'r' },
+		{ "cursor", 'r', 'r', 'w' },
+		{ "acp", 'r', 'r', 'w' },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct box b = { .spec = { .adapter = rows[i].adapter },
+			.state_dirs = { HOME "/.codex", HOME "/.gemini",
+			    HOME "/.cursor" } };
+
+		made(&b, MAKE(&b, fs));
+		assert_int_equal(mount_at(&b, HOME "/.codex"), rows[i].codex);
+		assert_int_equal(mount_at(&b, HOME "/.gemini"), rows[i].gemini);
+		assert_int_equal(mount_at(&b, HOME "/.cursor"), rows[i].cursor);
+		assert_int_equal(mask_at(&b, HOME "/.codex/config.toml"),
+		    rows[i].codex == 'w' ? PLAN_MASK_READ_ONLY : -1);
+		drop(&b);
+	}
+}
+
+static void
 programs_are_masked_where_they_are(void **state)
 {
 	static const struct there fs[] = { { "/p", NULL, LOOKUP_DIR, 0 },
@@ -542,6 +581,7 @@ main(void)
 		cmocka_unit_test(a_rule_that_cannot_be_checked_refuses),
 		cmocka_unit_test(
 		    what_is_hidden_outside_of_the_view_is_no_hindrance),
+		cmocka_unit_test(only_the_state_of_the_own_adapter_is_lifted),
 		cmocka_unit_test(programs_are_masked_where_they_are),
 		cmocka_unit_test(the_digest_is_of_the_set_and_not_of_the_order),
 		cmocka_unit_test(answers_must_be_of_the_questions),
