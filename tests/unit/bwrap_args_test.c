@@ -140,8 +140,8 @@ fixed_view(void **state)
 		"--ro-bind-fd 21 /run/stockade/init",
 		"--ro-bind-fd 22 /run/stockade/connect",
 		"--ro-bind-fd 20 /run/stockade/etc",
-		"--perms 0755 --dir /etc/ssl --symlink "
-		"/run/stockade/etc/ssl/certs /etc/ssl/certs",
+		("--perms 0755 --dir /etc/ssl --symlink "
+		 "/run/stockade/etc/ssl/certs /etc/ssl/certs"),
 		"--perms 0755 --dir /home --perms 0700 --tmpfs /home/u",
 		"--remount-ro / --chdir /",
 	};
