@@ -397,9 +397,8 @@ send_ask(struct wanted *w, const struct exec *e)
 		.rows = call_u64(w->call, "rows", w->tty ? 24 : 0),
 		.cols = call_u64(w->call, "cols", w->tty ? 80 : 0),
 		.timeout_ms = e->timeout_ms,
-		.deadline_ms = e->timeout_ms == 0 ?
-		    0 :
-		    control_clock_ms() + e->timeout_ms,
+		.deadline_ms =
+		    e->timeout_ms == 0 ? 0 : control_clock_ms() + e->timeout_ms,
 		.silence_ms = e->silence_ms,
 	};
 	struct wire_out bytes;

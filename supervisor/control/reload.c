@@ -83,8 +83,9 @@ join_lists(char *text)
 	for (const char *p = text; *p != '\0'; p++) {
 		quoted = quoted != (*p == '"');
 		if (!quoted)
-			depth = *p == '{' ? depth + 1 :
-			    *p == '}' && depth > 0 ? depth - 1 : depth;
+			depth = *p == '{'          ? depth + 1 :
+			    *p == '}' && depth > 0 ? depth - 1 :
+						     depth;
 		if (depth > 0 && !quoted && (*p == '\n' || *p == '\t')) {
 			blank = true;
 			continue;
