@@ -309,20 +309,17 @@ want_input(struct wanted *w)
 	const msgpack_object *params = call_params(w->call);
 	const msgpack_object *v = rpc_find(params, "stdin");
 
-	if (v == NULL || (v->type == MSGPACK_OBJECT_BOOLEAN && !v->via.boolean))
+	if (v == NULL)
 		return true;
 	if (w->passed > 0 && !w->tty)
 		return refuse(w, API_BAD_PARAMS, "stdin",
 		    "stdin: a descriptor was passed for it");
 	w->stdin_open = true;
-	if (v->type == MSGPACK_OBJECT_BOOLEAN) {
+	if (v->type == MSGPACK_OBJECT_BOOLEAN && v->via.boolean) {
 		w->input_stays = true;
 	} else if (v->type == MSGPACK_OBJECT_BIN) {
 		w->input.data = (const uint8_t *)v->via.bin.ptr;
 		w->input.len = v->via.bin.size;
-	} else if (v->type == MSGPACK_OBJECT_STR) {
-		w->input.data = (const uint8_t *)v->via.str.ptr;
-		w->input.len = v->via.str.size;
 	} else {
 		return refuse(w, API_BAD_PARAMS, "stdin",
 		    "stdin: bytes or true expected");

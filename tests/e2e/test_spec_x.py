@@ -122,6 +122,8 @@ def test_errors_have_four_fields_and_one_line(client):
     ({"argv": ["true"], "passFds": 4}, "passFds"),
     ({"argv": ["true"], "passFds": 1}, "passFds"),
     ({"argv": ["true"], "stdin": 5}, "stdin"),
+    ({"argv": ["true"], "stdin": "text"}, "stdin"),
+    ({"argv": ["true"], "stdin": False}, "stdin"),
     ({"argv": ["true"], "env": {"A": 1}}, "env"),
     ({"argv": ["true"], "more": 1}, "more")])
 def test_a_wrong_field_of_exec_is_named_and_starts_nothing(session, client,

@@ -887,6 +887,9 @@ def test_passed_descriptors_reach_the_run(host, client):
         assert client.refused("sandbox.exec", [null.fileno()], passFds=1,
                               sessionId="s", argv=["x"],
                               stdin=b"x").name == "badParams"
+    for wrong in ("text", False, 1):
+        assert client.refused("sandbox.exec", sessionId="s", argv=["x"],
+                              stdin=wrong).name == "badParams"
 
 
 # ------------------------------------------------------------ freeze and end
