@@ -105,6 +105,21 @@ proc_raise_nofile(void)
 	return limit.rlim_cur;
 }
 
+unsigned long
+proc_descriptors_left(void)
+{
+	struct rlimit limit;
+	int lowest = fcntl(PROC_CHANNEL_FD, F_DUPFD_CLOEXEC, 0);
+
+	if (lowest < 0)
+		return 0;
+	(void)close(lowest);
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 ||
+	    limit.rlim_cur <= (rlim_t)lowest)
+		return 0;
+	return limit.rlim_cur - (rlim_t)lowest;
+}
+
 /* 0 when the directory has no entry; takes fd. */
 static int
 check_empty(int fd)

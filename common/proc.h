@@ -33,6 +33,14 @@ int proc_undumpable(void);
 unsigned long proc_raise_nofile(void);
 
 /*
+ * How many descriptors can still be opened, counted from the lowest free one:
+ * the kernel gives out the lowest, so below it all are taken. A daemon refuses
+ * work while fewer than a reserve are left, since a message whose descriptors
+ * find no place arrives cut (MSG_CTRUNC) and ends its channel. 0 on any error.
+ */
+unsigned long proc_descriptors_left(void);
+
+/*
  * Chroot to an empty directory: `dir` must be owned by root, not writable by
  * others, and empty; chdir("/"). Returns 0 or -errno (-ENOTEMPTY, -EPERM).
  */

@@ -11,6 +11,7 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "common/proc.h"
 #include "launcherd/cgroup.h"
 #include "launcherd/exec.h"
 #include "launcherd/launcherd.h"
@@ -153,6 +154,15 @@ on_launch_start(void *ctx, struct peer *peer, const union msg_any *any,
 		    .code = API_LOOKUP_FAILED, .error = (uint64_t)-error,
 		    .step = "user",
 		    .reason = "there is no fresh look-up of this user");
+		return 0;
+	}
+	if (proc_descriptors_left() < FDS_FOR_LAUNCH) {
+		close_all(fds, nfds);
+		(void)PEER_SEND(l->supervisor, launch_answer,
+		    .request = msg->request, .sandbox = msg->sandbox,
+		    .code = API_HOST_ERROR, .error = EMFILE,
+		    .step = "descriptors",
+		    .reason = "stockade-launcherd has no free descriptors");
 		return 0;
 	}
 	order.user =

@@ -20,6 +20,7 @@
 
 #include "common/cleanup.h"
 #include "common/memfd.h"
+#include "common/proc.h"
 #include "common/size.h"
 #include "launcherd/launcherd.h"
 #include "launcherd/probe.h"
@@ -237,6 +238,9 @@ refusal(struct run *run, const struct msg_exec_ask *msg, const int *fds,
 	*ret_error = EAGAIN;
 	if (run->nexecs >= EXECS_PER_RUN)
 		return "limit";
+	*ret_error = EMFILE;
+	if (proc_descriptors_left() < FDS_FOR_EXEC)
+		return "descriptors";
 	*ret_error = EEXIST;
 	if (exec_find(run, msg->exec) != NULL)
 		return "exec";

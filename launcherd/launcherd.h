@@ -53,4 +53,10 @@ launcherd_panic(struct launcherd *, const char *why) __attribute__((noreturn));
 /* deny-list seccomp, last step of start-up (confine.c). 0 or -errno. */
 int launcherd_confine(void);
 
+/* Descriptors that must be free before work is taken on, most for what keeps
+ * most: so that messages arrive whole and what lives can still be ended. */
+#define FDS_FOR_LOOKUP 16
+#define FDS_FOR_EXEC 32
+#define FDS_FOR_LAUNCH 64
+
 #endif

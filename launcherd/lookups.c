@@ -21,6 +21,7 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/memfd.h"
+#include "common/proc.h"
 #include "launcherd/launcherd.h"
 #include "launcherd/spawn.h"
 #include "protocol/lookup.h"
@@ -430,6 +431,12 @@ lookup_start(struct launcherd *l, const struct msg_lookup_start *msg,
 	int error;
 
 	lookups_expire(l);
+	if (proc_descriptors_left() < FDS_FOR_LOOKUP) {
+		close_all(&question_fd, 1);
+		send_failed(l, msg->request, EMFILE,
+		    "stockade-launcherd has no free descriptors");
+		return;
+	}
 	lu = l->lookups.running >= LOOKUPS_MAX ? NULL : calloc(1, sizeof(*lu));
 	if (lu == NULL) {
 		close_all(&question_fd, 1);

@@ -141,13 +141,13 @@ def few_descriptors(launcherd, more):
 
 
 def failed_launch(service, client, name):
-    """Launches that fail for want of descriptors, until one failed in
-    launcherd: after the look-up, which needs some as well."""
+    """A launch that fails for want of descriptors in launcherd: after the
+    look-up, which needs fewer to be free."""
     launcherd = service.children()["stockade-launcherd"]
     before = resource.prlimit(launcherd, resource.RLIMIT_NOFILE)
     workdir = service.workdir()
     try:
-        for more in range(1, 32):
+        for more in range(16, 64, 4):
             few_descriptors(launcherd, more)
             with pytest.raises(RpcError) as error:
                 client.launch(name, workdir)

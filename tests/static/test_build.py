@@ -85,12 +85,13 @@ def test_build_dependencies_are_read_from_the_control_file():
 
 def test_the_users_are_the_same_everywhere():
     names = set(re.findall(r"AC_DEFINE\(\[(?:CLIENT_GROUP|ADMIN_GROUP|"
-                           r"CONTROL_USER|PROXY_USER|RESOLVE_USER)\], "
+                           r"CONTROL_USER|PROXY_USER|RESOLVE_USER|"
+                           r"BROKER_USER)\], "
                            r'\["([a-z-]+)"\]', read("configure.ac")))
     sysusers = set(re.findall(r"^[ug] ([a-z-]+)",
                               read("contrib/systemd/stockade.sysusers"),
                               re.MULTILINE))
-    assert names == sysusers and len(names) == 5
+    assert names == sysusers and len(names) == 6
     assert all(name in read("bootstrap") for name in names)
 
 
