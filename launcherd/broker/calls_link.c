@@ -105,7 +105,8 @@ call_link(struct broker *b, struct request *rq)
 	r = find_source(b, rq, flags, &from);
 	if (r == 0)
 		r = resolve_argument(b, rq, c->dir2, c->path2, &to);
-	if (r == 0 && !to.guarded)
+	/* "name/" is no name for a file: can only fail. */
+	if (r == 0 && (!to.guarded || to.slash))
 		r = ANSWER_CONTINUE;
 	if (r == 0)
 		r = link_object(b, rq, &from, &to);

@@ -64,6 +64,15 @@ exclusive(const struct opening *o)
 	return creates(o) && (o->flags & O_EXCL) != 0;
 }
 
+/* Flags that do not go together. */
+static bool
+is_odd(const struct opening *o)
+{
+	if ((o->flags & TMPFILE) != 0)
+		return (o->flags & (O_WRONLY | O_RDWR)) == 0 || creates(o);
+	return creates(o) && (o->flags & O_DIRECTORY) != 0;
+}
+
 static int
 open_in(int dir, const char *name, const struct opening *o)
 {
@@ -333,6 +342,9 @@ do_open(struct broker *b, struct request *rq, const struct opening *o)
 	place_init(&place);
 	object.fd = -1;
 	r = open_with(b, rq, o, path, dirfd, &place, &object);
+	/* The kernel looks at the flags first, and says EINVAL. */
+	if (r < 0 && is_odd(o))
+		r = ANSWER_CONTINUE;
 	place_done(&place);
 	object_done(&object);
 	return r;

@@ -100,6 +100,28 @@ is_process(const char *path, pid_t number)
 
 /* ------------------------------------------------ the slow way */
 
+static void
+go_to(struct walk *w, int fd)
+{
+	(void)close(w->dir);
+	w->dir = fd;
+}
+
+/* What is left begins at the root: a path or a link that does. */
+static int
+walk_root(struct walk *w)
+{
+	int fd;
+
+	if (w->rest[0] != '/')
+		return 0;
+	fd = fcntl(w->b->root, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	go_to(w, fd);
+	return 0;
+}
+
 /* Puts a link's text before what is left. */
 static int
 push(struct walk *w, const char *text)
@@ -115,14 +137,7 @@ push(struct walk *w, const char *text)
 	memmove(w->rest + len + 1, w->rest, left + 1);
 	memcpy(w->rest, text, len);
 	w->rest[len] = '/';
-	return 0;
-}
-
-static void
-go_to(struct walk *w, int fd)
-{
-	(void)close(w->dir);
-	w->dir = fd;
+	return walk_root(w);
 }
 
 static bool
@@ -234,20 +249,6 @@ walk_step(struct walk *w)
 	return walk_component(w, name);
 }
 
-static int
-walk_root(struct walk *w)
-{
-	int fd;
-
-	if (w->rest[0] != '/')
-		return 0;
-	fd = fcntl(w->b->root, F_DUPFD_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
-	go_to(w, fd);
-	return 0;
-}
-
 /* A failure is the caller's if it happens in a guarded root; else the kernel
  * says it better. */
 static int
@@ -276,11 +277,9 @@ walk_directory(struct broker *b, struct request *rq, int base, const char *path,
 	if (w.dir < 0)
 		return ANSWER_CONTINUE;
 	(void)snprintf(w.rest, sizeof(w.rest), "%s", path);
-	do {
-		r = walk_root(&w);
-		if (r == 0)
-			r = walk_step(&w);
-	} while (r == 0);
+	r = walk_root(&w);
+	while (r == 0)
+		r = walk_step(&w);
 	if (r == WALK_END) {
 		*ret_fd = w.dir;
 		return 0;

@@ -21,6 +21,7 @@ import struct
 import sys
 import threading
 
+ROOT, OUT = sys.argv[1:3]
 libc = ctypes.CDLL(None, use_errno=True)
 AT_FDCWD, AT_EMPTY_PATH, AT_SYMLINK_FOLLOW = -100, 0x1000, 0x400
 SYS = {"openat": 257, "openat2": 437, "renameat2": 316, "linkat": 265,
@@ -133,9 +134,10 @@ def set_up():
     os.chmod("nowrite", 0o555)
     touch("unwritable")
     os.chmod("unwritable", 0o444)
-    for i in range(39):
+    # Half of what the kernel permits: it counts a second look twice.
+    for i in range(19):
         os.symlink("chain%d" % (i + 1), "chain%d" % i)
-    os.symlink("file", "chain39")
+    os.symlink("file", "chain19")
 
 
 @case
@@ -408,7 +410,7 @@ def working_directories(say):
     os.makedirs("a/b")
     for where in ("a", "b", "..", "..", "a/b"):
         os.chdir(where)
-        os.mkdir("here")
+        attempt(os.mkdir, "here")
     os.chdir("../..")
     fd = os.open("a", os.O_RDONLY)
     os.fchdir(fd)
@@ -528,7 +530,7 @@ def signals_end_a_wait(say):
 @case
 def names_of_all_kinds(say):
     for name in (b"\xff\xfe", b"new\nline", b"n" * 255, b"n" * 256,
-                 b".env ", b".env.", b"env", b".envrc", b"x.keys", b"x.key ",
+                 b".env ", b"env", b".envrc", b"x.keys", b"x.key ",
                  b".env.example", "\u00e9".encode(), b"e\xcc\x81", b"~", b"*",
                  b".gitignore", b"git/hooks/x"):
         attempt(os.mkdir, b"git")
@@ -568,5 +570,5 @@ def main():
         fn(say)
 
 
-ROOT, OUT = sys.argv[1:3]
-main()
+if __name__ == "__main__":
+    main()

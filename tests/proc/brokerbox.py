@@ -120,8 +120,10 @@ class Box:
     def start(self, argv, **kw):
         control, theirs = messages.pair()
         ours, channel = messages.pair()
-        args = [os.path.join(TOOLS, "harness"), "-c", str(theirs.fileno()),
-                "-k", str(channel.fileno()), "-B", BROKER,
+        # All of it on one processor, the broker included.
+        args = ["taskset", "-c", "0"] if kw.pop("pin", False) else []
+        args += [os.path.join(TOOLS, "harness"), "-c", str(theirs.fileno()),
+                 "-k", str(channel.fileno()), "-B", BROKER,
                 "-u", str(self.uid), "-g", str(self.gid),
                 "-U", str(BROKER_UID), "-G", str(BROKER_GID),
                 "-m", self.mode]

@@ -1,0 +1,578 @@
+"""stockade-broker with the test as its launcherd (facts: names are refused when
+they are made). Every refusal has a control without the guard, in which the same
+program makes the name."""
+
+import difflib
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import brokerbox
+from brokerbox import BROKER_GID, BROKER_UID, GID, TOOLS, UID, Box, Tree
+import messages
+
+pytestmark = pytest.mark.skipif(brokerbox.can_run() is not None,
+                                reason=str(brokerbox.can_run()))
+
+GUARD = os.path.join(messages.SOURCE, "tests", "guard")
+ATTACK = os.path.join(TOOLS, "attack")
+PYTHON = sys.executable
+PRELUDE = """
+import os, socket, stat, subprocess, sys, threading, time
+sys.path.insert(0, %r)
+from semantics import *
+os.chdir(ROOT)
+""" % GUARD
+CREATE, DATA, UNLINK, RENAME, LINK = (
+    "file-write-create", "file-write-data", "file-write-unlink",
+    "file-write-rename", "file-write-link")
+
+
+def program(tree, code):
+    return [PYTHON, "-c", PRELUDE + code, tree.root, tree.out]
+
+
+@pytest.fixture
+def tree():
+    with Tree() as it:
+        yield it
+
+
+def numbers(text):
+    return {k: float(v) for k, v in re.findall(r"(\w+)=([\d.]+)", text)}
+
+
+# ---------------------------------------------------------------- refusals
+
+def case(label, code, action, path, *files, rule=None):
+    return pytest.param(code, action, path, files, rule, id=label)
+
+
+CASES = [
+    case("open", "os.open('.env', os.O_CREAT | 1)", CREATE, ".env",
+         rule="**/.env"),
+    case("open_deep", "os.open('a/b/c/d/e/.env', os.O_CREAT | 1)", CREATE,
+         "a/b/c/d/e/.env", "root/a/b/c/d/e/"),
+    case("open_absolute", "os.open(ROOT + '/.env.local', os.O_CREAT | 1)",
+         CREATE, ".env.local", rule="**/.env.*"),
+    case("open_key", "os.open('x.key', os.O_CREAT | os.O_EXCL | 2)", CREATE,
+         "x.key", rule="**/*.key"),
+    case("open_upper", "os.open('SERVER.PEM', os.O_CREAT | 2)", CREATE,
+         "SERVER.PEM", rule="**/*.pem"),
+    case("creat", "libc.creat(b'.env', 0o644) >= 0 or failed()", CREATE,
+         ".env"),
+    case("openat2", "openat2('.env', os.O_CREAT | 1, 0o600)", CREATE, ".env"),
+    case("openat2_beneath", "openat2('d/.env', os.O_CREAT | 1, 0o600, BENEATH,"
+         " os.open('.', 0))", CREATE, "d/.env", "root/d/"),
+    case("not_utf8", "os.open(b'\\xff\\xfe.key', os.O_CREAT | 1)", CREATE,
+         "\udcff\udcfe.key"),
+    case("newline", "os.open('a\\nb.key', os.O_CREAT | 1)", CREATE,
+         "a\nb.key"),
+    case("long", "os.open('k' * 251 + '.key', os.O_CREAT | 1)", CREATE,
+         "k" * 251 + ".key"),
+    case("mkdir", "os.mkdir('.env')", CREATE, ".env"),
+    case("mkdir_slash", "os.mkdir('.env/')", CREATE, ".env"),
+    case("mkdirat", "os.mkdir('.env', dir_fd=os.open('d', 0))", CREATE,
+         "d/.env", "root/d/"),
+    case("fifo", "os.mkfifo('x.pem')", CREATE, "x.pem"),
+    case("mknod", "os.mknod('x.pem', stat.S_IFREG | 0o600)", CREATE, "x.pem"),
+    case("symlink", "os.symlink('plain', '.env')", CREATE, ".env"),
+    case("bind", "socket.socket(socket.AF_UNIX).bind('.env')", CREATE,
+         ".env"),
+    case("link", "os.link('plain', '.env')", LINK, ".env", "root/plain"),
+    case("tmpfile", "os.link('/proc/self/fd/%d' % os.open('.', os.O_TMPFILE | "
+         "2), '.env', follow_symlinks=True)", LINK, ".env"),
+    case("tmpfile_empty", "call('linkat', os.open('.', os.O_TMPFILE | 2), '', "
+         "AT_FDCWD, '.env', AT_EMPTY_PATH)", LINK, ".env"),
+    case("rename", "os.rename('plain', '.env')", RENAME, ".env",
+         "root/plain"),
+    case("rename_across", "os.rename('plain', 'd/.env')", RENAME, "d/.env",
+         "root/plain", "root/d/"),
+    case("rename_noreplace", "rename2('plain', '.env', 1)", RENAME, ".env",
+         "root/plain"),
+    case("exchange", "rename2('plain', '.env', 2)", RENAME, ".env",
+         "root/plain", "root/.env"),
+    case("exchange_back", "rename2('.env', 'plain', 2)", RENAME, ".env",
+         "root/plain", "root/.env"),
+    case("write", "os.open('.env', os.O_WRONLY)", DATA, ".env", "root/.env"),
+    case("write_create", "os.open('.env', os.O_RDWR | os.O_CREAT)", DATA,
+         ".env", "root/.env"),
+    case("trunc", "os.open('.env', os.O_RDONLY | os.O_TRUNC)", DATA, ".env",
+         "root/.env"),
+    case("truncate", "os.truncate('.env', 0)", DATA, ".env", "root/.env"),
+    case("unlink", "os.unlink('.env')", UNLINK, ".env", "root/.env"),
+    case("rmdir", "os.rmdir('x.key')", UNLINK, "x.key", "root/x.key/"),
+    case("rename_away", "os.rename('.env', 'plain')", RENAME, ".env",
+         "root/.env"),
+    case("link_out", "os.link('.env', 'plain')", LINK, ".env", "root/.env"),
+    case("reopen", "os.open('/proc/self/fd/%d' % os.open('.env', 0), 2)",
+         DATA, ".env", "root/.env"),
+    case("reopen_dev", "os.open('/dev/fd/%d' % os.open('.env', 0), 2)", DATA,
+         ".env", "root/.env"),
+    case("hook", "os.open('.git/hooks/pre-commit', os.O_CREAT | 1)", CREATE,
+         ".git/hooks/pre-commit", "root/.git/hooks/"),
+    case("prepared_tree", "os.rename('.git2', '.git')", RENAME, ".git",
+         "root/.git2/hooks/x"),
+    case("prepared_hooks", "os.rename('h', '.git/hooks')", RENAME,
+         ".git/hooks", "root/h/x", "root/.git/"),
+    case("link_renamed", "os.rename('l', '.git')", RENAME, ".git",
+         "root/l->.git2", "root/.git2/hooks/x"),
+    case("link_made", "os.symlink('.git2', '.git')", CREATE, ".git",
+         "root/.git2/hooks/x"),
+    case("tree_away", "os.rename('.git', 'old')", RENAME, ".git",
+         "root/.git/hooks/x"),
+    case("link_in", "os.open('ln', os.O_CREAT | 1)", CREATE, ".env",
+         "root/ln->.env"),
+    case("link_from_outside", "os.open(OUT + '/in/.env', os.O_CREAT | 1)",
+         CREATE, ".env", "out/in->../root"),
+    case("dangling_from_outside", "os.open(OUT + '/in', os.O_CREAT | 1)",
+         CREATE, ".env", "out/in->../root/.env"),
+    case("cwd", "os.open('/proc/self/cwd/.env', os.O_CREAT | 1)", CREATE,
+         ".env"),
+    case("root", "os.open('/proc/self/root' + ROOT + '/.env', os.O_CREAT | 1)",
+         CREATE, ".env"),
+    case("dots", "os.open('d/../d/./../.env', os.O_CREAT | 1)", CREATE,
+         ".env", "root/d/"),
+    case("thread", "run_in_thread(lambda: os.mkdir('.env'))", CREATE, ".env"),
+    case("daemon", "as_daemon(lambda: os.mkdir('.env'))", CREATE, ".env"),
+    case("shell", "subprocess.run(['sh', '-c', ': >.env'], "
+         "stderr=subprocess.DEVNULL).returncode == 0 or "
+         "failed(errno.EPERM)", CREATE, ".env"),
+]
+HELPERS = """
+def failed(number=None):
+    raise OSError(number or ctypes.get_errno(), "")
+def run_in_thread(fn):
+    result = []
+    t = threading.Thread(target=lambda: result.append(attempt(fn)))
+    t.start(); t.join()
+    if result[0]: failed(getattr(errno, result[0]))
+def as_daemon(fn):
+    r, w = os.pipe()
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.write(w, (attempt(fn) or "ok").encode())
+        os._exit(0)
+    os.wait()
+    said = os.read(r, 20).decode()
+    if said != "ok": failed(getattr(errno, said))
+before = sorted(os.walk("."))
+r = attempt(lambda: %s)
+print(r if isinstance(r, str) else "ok", flush=True)
+print("changed" if sorted(os.walk(".")) != before else "same")
+"""
+
+
+def prepare(tree, files):
+    for name in files:
+        if "->" in name:
+            link, to = name.split("->")
+            path = os.path.join(tree.base, link)
+            os.symlink(to, path)
+            os.chown(path, UID, GID, follow_symlinks=False)
+        else:
+            tree.make(name)
+
+
+@pytest.mark.parametrize("code, action, path, files, rule", CASES)
+def test_refused_with_one_violation(tree, code, action, path, files, rule):
+    code = HELPERS % code
+    with Tree() as other:
+        prepare(other, files)
+        assert Box(other, mode="none").run(program(other, code))[1].split()[
+            0] == "ok"
+    prepare(tree, files)
+    box = Box(tree)
+    status, said = box.run(program(tree, code))
+    assert (status, said.split()) == (0, ["EPERM", "same"])
+    assert len(box.denials) == 1, box.denials
+    denial = box.denials[0]
+    assert brokerbox.ACTIONS[denial.action] == action
+    assert denial.path == tree.root + "/" + path
+    assert denial.count == 1 and denial.pid > 1
+    assert os.path.basename(denial.exe) == os.path.basename(
+        os.path.realpath("/bin/sh" if "sh" in code and "'sh'" in code
+                         else PYTHON))
+    assert denial.rule if rule is None else denial.rule == rule
+
+
+def test_what_would_have_failed_anyway_is_no_violation(tree):
+    tree.make("root/.env")
+    box = Box(tree)
+    status, said = box.run(program(tree, """
+say = lambda *a: print(attempt(*a))
+say(os.mkdir, '.env')
+say(os.open, '.env', os.O_CREAT | os.O_EXCL | 1)
+say(os.unlink, 'x.key')
+say(os.open, 'x.key', os.O_WRONLY)
+say(os.rename, 'x.key', 'y')
+say(os.truncate, 'x.key', 0)
+"""))
+    assert (status, said.split()) == (0, ["EEXIST", "EEXIST"] +
+                                      ["ENOENT"] * 4)
+    assert box.denials == []
+
+
+# ---------------------------------------------------------------- semantics
+
+def test_calls_answer_as_without_the_guard():
+    said = {}
+    for mode in ("none", "full"):
+        with Tree() as tree:
+            box = Box(tree, mode=mode)
+            status, text = box.run(
+                [PYTHON, os.path.join(GUARD, "semantics.py"), tree.root,
+                 tree.out], timeout=200)
+            assert status == 0
+            assert box.denials == []
+            said[mode] = text.splitlines()
+    assert len(said["none"]) > 2000
+    assert list(difflib.unified_diff(said["none"], said["full"], "none",
+                                     "guarded", lineterm="", n=0)) == []
+
+
+GIT = """
+set -e
+export HOME=$OUT GIT_CONFIG_NOSYSTEM=1 GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b
+export GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
+cd $ROOT/work
+echo two >b; git add b; git commit -qm two
+git checkout -qb side; echo three >c; git add c; git commit -qm three
+git checkout -q main; echo four >d; git add d; git commit -qm four
+git merge -q -m merge side; git rebase -q HEAD~1
+echo dirty >>b; git stash -q; git stash pop -q; git checkout -q b
+git gc -q; git fsck --no-progress; git log --oneline | wc -l
+git status --porcelain; find . -name '*.lock'
+"""
+
+
+def test_git_works_and_its_configuration_is_refused(tree):
+    work = tree.make("root/work/")
+    as_user = dict(user=UID, group=GID, extra_groups=[], check=True, cwd=work,
+                   env={"PATH": os.environ["PATH"], "HOME": tree.out})
+    subprocess.run(["git", "init", "-q", "-b", "main"], **as_user)
+    subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b",
+                    "commit", "-q", "--allow-empty", "-m", "one"], **as_user)
+    rules = [("**/" + r if r.startswith(".git/") else r)
+             for r in brokerbox.NAMES]
+    env = {"ROOT": tree.root, "OUT": tree.out}
+    box = Box(tree, rules)
+    status, said = box.run(["sh", "-c", GIT], env=env)
+    assert (status, said.split()) == (0, ["5"]), said
+    assert box.denials == []
+    status, said = box.run(
+        ["sh", "-c", "cd $ROOT/work; git config a.b c 2>&1; git status "
+         "--porcelain"], env=env)
+    assert "could not write config file" in said
+    assert [d.rule for d in box.denials] == ["**/.git/config"]
+
+
+def test_rename_and_link_across_roots_are_refused(tree):
+    two = tree.make("two/")
+    box = Box(tree, roots=[tree.root, two],
+              writable=[tree.root, two, tree.out], binds=[])
+    tree.make("root/f")
+    tree.make("out/f")
+    tree.make("elsewhere/f")
+    code = """
+two = os.path.dirname(ROOT) + '/two'
+for old, new in ((ROOT + '/f', two + '/f'), (OUT + '/f', ROOT + '/g'),
+                 (two + '/../elsewhere/f', ROOT + '/g')):
+    print(attempt(os.rename, old, new), attempt(os.link, old, new + '2'))
+"""
+    assert box.run(program(tree, code))[1].split() == [
+        "EXDEV", "None"] + ["EXDEV"] * 4
+
+
+# ---------------------------------------------------------------- attacks
+
+@pytest.mark.parametrize("mode, attempts", [("none", 20000),
+                                            ("full", 100000)])
+def test_race_leaves_no_protected_name(tree, mode, attempts):
+    box = Box(tree, mode=mode)
+    begin = time.monotonic()
+    status, said = box.run([ATTACK, "race", tree.root, tree.out,
+                            str(attempts)], timeout=150)
+    found = [n for n in tree.names() if n.endswith(".env") and
+             not n.startswith("link/")]
+    got = numbers(said)
+    assert status == 0 and got["ok"] > 0
+    if mode == "none":
+        assert found
+        return
+    assert found == []
+    assert got["eperm"] > 0
+    assert time.monotonic() - begin < 140
+    # Those of the racing threads' own renames are not counted there.
+    assert sum(d.count for d in box.denials) >= got["eperm"]
+
+
+def test_busy_programs_see_no_difference(tree):
+    box = Box(tree)
+    for args in (["busy", "1500"], ["timer", "10000"], ["threads"]):
+        got = numbers(box.run([ATTACK, args[0], tree.root] + args[1:],
+                              timeout=120)[1])
+        assert set(got.values()) == {0}, (args, got)
+    assert box.denials == []
+
+
+def test_flood_of_refusals_does_not_stall_the_run(tree):
+    box = Box(tree)
+    begin = time.monotonic()
+    status, said = box.run(program(tree, """
+n = 0
+for i in range(30000):
+    n += attempt(os.open, 'f%d.key' % (i % 1000), os.O_CREAT | 1) == 'EPERM'
+print(n)
+"""))
+    assert (status, said.strip()) == (0, "30000")
+    assert time.monotonic() - begin < 30
+    assert sum(d.count for d in box.denials) == 30000
+    assert len(box.denials) < 10000
+    assert any(d.path == "" for d in box.denials)
+
+
+def test_other_ways_round_are_closed(tree):
+    box = Box(tree)
+    status, said = box.run(program(tree, """
+say = lambda nr, *a: print(errno.errorcode.get(
+    ctypes.get_errno()) if libc.syscall(nr, *a) < 0 else 'ok')
+class prog(ctypes.Structure):
+    _fields_ = [('n', ctypes.c_ushort), ('f', ctypes.c_char_p)]
+def filt(flags):
+    p = prog(1, struct.pack('HBBI', 6, 0, 0, 0x7fff0000))
+    say(317, 1, flags, ctypes.byref(p))
+say(425, 8, ctypes.create_string_buffer(200))
+say(444, None, 0, 1)
+say(446, 0, 0)
+say(304, -100, None, 0)
+filt(8)
+filt(0)
+"""))
+    assert said.split() == ["EPERM", "EOPNOTSUPP", "EOPNOTSUPP", "EPERM",
+                            "EBUSY", "ok"]
+    assert status == 0
+
+
+def test_without_the_listener_landlock_still_refuses(tree):
+    """The twin of everything that goes on by itself: the broker is stopped,
+    and a place above the root is not granted either."""
+    home = tree.make("home/")
+    root = tree.make("home/proj/")
+    box = Box(tree, roots=[root], empty=[home], writable=[home, tree.out],
+              binds=[home, root])
+    box.start(program(tree, """
+print('ready', flush=True)
+sys.stdin.readline()
+base = os.path.dirname(ROOT)
+for place in ('home', 'home/proj', 'out'):
+    print(attempt(os.mkdir, base + '/' + place + '/d'),
+          len(open(base + '/home/f').read()), flush=True)
+"""), stdout=subprocess.PIPE, stdin=subprocess.PIPE)
+    tree.make("home/f")
+    box.process.stdout.readline()
+    os.kill(box.broker_pid(), signal.SIGKILL)
+    box.process.stdin.write(b"\n")
+    box.process.stdin.flush()
+    status, said = box.finish()
+    assert said.split() == ["ENOSYS", "4"] * 3
+    assert not os.path.exists(home + "/d") and not os.path.exists(root + "/d")
+
+
+def test_private_home_is_mediated_without_rules(tree):
+    home = tree.make("home/")
+    root = tree.make("home/proj/")
+    box = Box(tree, roots=[root], empty=[home], writable=[home, tree.out],
+              binds=[home, root])
+    status, said = box.run(program(tree, """
+base = os.path.dirname(ROOT) + '/home/'
+print(try_open(base + '.env', os.O_CREAT | 1) != 'EPERM',
+      try_open(base + 'proj/.env', os.O_CREAT | 1))
+"""))
+    assert said.split() == ["True", "EPERM"]
+    assert os.listdir(root) == []
+
+
+# ---------------------------------------------------------------- pipes
+
+def test_pipe_without_reader_delays_nobody_and_ends_with_its_caller(tree):
+    box = Box(tree)
+    status, said = box.run(program(tree, """
+os.mkfifo('p')
+pids = []
+for i in range(5):
+    pid = os.fork()
+    if pid == 0:
+        os.open('p', os.O_WRONLY)
+        os._exit(0)
+    pids.append(pid)
+time.sleep(0.2)
+t = time.monotonic()
+for i in range(200):
+    os.mkdir('d%d' % i)
+print(time.monotonic() - t < 1)
+t = time.monotonic()
+for pid in pids[1:]:
+    os.kill(pid, 9)
+    os.waitpid(pid, 0)
+print(time.monotonic() - t < 0.5)
+fd = os.open('p', os.O_RDONLY)
+print(os.waitpid(pids[0], 0)[1])
+"""))
+    assert (status, said.split()) == (0, ["True", "True", "0"])
+
+
+# ---------------------------------------------------------------- the process
+
+def started(tree, code="sys.stdin.readline()", **kw):
+    box = Box(tree, **kw)
+    box.start(program(tree, "print('ready', flush=True)\n" + code),
+              stdout=subprocess.PIPE, stdin=subprocess.PIPE)
+    assert box.process.stdout.readline() == b"ready\n"
+    return box, box.broker_pid()
+
+
+def status_of(pid):
+    with open("/proc/%d/status" % pid, encoding="utf-8") as f:
+        return dict(re.findall(r"(\w+):\s*(.*)", f.read()))
+
+
+def test_identity(tree):
+    groups = b"".join(g.to_bytes(4, "little") for g in (70001, 70000))
+    box, pid = started(tree, groups=groups)
+    got = status_of(pid)
+    ids = (BROKER_UID,) * 3 + (UID,)
+    assert got["Uid"].split() == [str(i) for i in ids]
+    assert got["Gid"].split() == [str(i) for i in (BROKER_GID,) * 3 + (GID,)]
+    assert got["Groups"].split() == ["70000", "70001"]
+    ptrace = 1 << 19
+    for name, want in (("CapInh", 0), ("CapPrm", ptrace), ("CapEff", ptrace),
+                       ("CapBnd", ptrace), ("CapAmb", 0)):
+        assert int(got[name], 16) == want, name
+    assert got["NoNewPrivs"] == "1" and got["Seccomp"] == "2"
+    # Owned by root: not dumpable.
+    assert os.stat("/proc/%d/fd" % pid).st_uid == 0
+    box.process.stdin.write(b"\n")
+    box.process.stdin.flush()
+    assert box.finish()[0] == 0
+
+
+def test_the_run_cannot_reach_its_broker(tree):
+    box = Box(tree)
+    status, said = box.run(program(tree, """
+say = lambda fn, *a: print(attempt(fn, *a))
+other = [int(p) for p in os.listdir('/proc') if p.isdigit() and
+         'stockade-broker' in open('/proc/%s/comm' % p).read()][0]
+say(os.kill, other, 9)
+say(os.kill, other, 0)
+say(os.setpriority, os.PRIO_PROCESS, other, 19)
+say(os.sched_setaffinity, other, [0])
+say(os.listdir, '/proc/%d/fd' % other)
+say(os.open, '/proc/%d/mem' % other, os.O_RDWR)
+say(os.open, '/proc/%d/oom_score_adj' % other, os.O_WRONLY)
+say(os.readlink, '/proc/%d/cwd' % other)
+print('EPERM' if libc.ptrace(16, other, 0, 0) < 0 else 'ok')
+"""))
+    said = said.split()
+    assert status == 0 and len(said) == 9
+    assert set(said) <= {"EPERM", "EACCES"}, said
+
+
+def test_end_of_the_channel_ends_the_broker(tree):
+    box, pid = started(tree, "sys.stdin.readline()\n"
+                             "print(attempt(os.mkdir, 'd'))")
+    box.chan.sock.close()
+    deadline = time.monotonic() + 5
+    while os.path.exists("/proc/%d" % pid) and time.monotonic() < deadline:
+        if status_of(pid)["State"].startswith("Z"):
+            break
+    box.process.stdin.write(b"\n")
+    box.process.stdin.flush()
+    text = box.process.communicate(timeout=10)[0]
+    assert text.strip() == b"ENOSYS"
+    box.control.close()
+
+
+def test_end_of_the_run_ends_the_broker(tree):
+    box, pid = started(tree)
+    box.process.stdin.write(b"\n")
+    box.process.stdin.flush()
+    assert box.finish()[0] == 0
+    assert not os.path.exists("/proc/%d" % pid)
+
+
+def bare_broker(uid=BROKER_UID, gid=BROKER_GID):
+    """A broker with no run, by descriptor 3; as launcherd would start it but
+    for the capabilities."""
+    ours, theirs = messages.pair()
+
+    def channel():
+        os.dup2(theirs.fileno(), 3)
+        os.set_inheritable(3, True)
+        os.setresgid(gid, gid, gid)
+        os.setresuid(uid, uid, uid)
+    process = subprocess.Popen([brokerbox.BROKER], preexec_fn=channel,
+                               close_fds=False, stderr=subprocess.DEVNULL)
+    theirs.close()
+    return process, messages.Channel(ours, me="launcherd", peer="broker")
+
+
+@pytest.mark.parametrize("uid", [0, BROKER_UID, UID])
+def test_start_without_the_right_ids_fails(uid):
+    process, chan = bare_broker(uid, uid)
+    fd = messages.memfd(b"x")
+    chan.send("broker_setup", [fd], uid=UID, gid=GID)
+    os.close(fd)
+    msg = chan.expect("broker_failed")
+    assert msg.step
+    assert process.wait(5) == 125
+    chan.close()
+
+
+@pytest.mark.parametrize("label, packet, nfds", [
+    pytest.param(*row, id=row[0]) for row in
+    messages.hostile_packets("launcherd", "broker")])
+def test_broken_packet_ends_the_broker(label, packet, nfds):
+    process, chan = bare_broker()
+    fds = [os.open("/dev/null", os.O_RDONLY) for _ in range(nfds)]
+    messages.send_packet(chan.sock, packet, fds)
+    for fd in fds:
+        os.close(fd)
+    assert process.wait(5) == 1
+    chan.close()
+
+
+def test_broken_table_is_told(tree):
+    box = Box(tree)
+    brokerbox_table, brokerbox.table = brokerbox.table, lambda *_: b"\x90"
+    try:
+        with pytest.raises(AssertionError, match="the table of rules"):
+            box.start(["true"])
+    finally:
+        brokerbox.table = brokerbox_table
+        box.process.kill()
+        box.process.wait()
+        box.close()
+
+
+def test_started_by_hand_says_so():
+    done = subprocess.run([brokerbox.BROKER], stdin=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 125
+    assert b"stockade-launcherd" in done.stderr
+
+
+def test_figures(tree):
+    """Prints; asserts nothing about time."""
+    for mode in ("none", "full"):
+        box = Box(tree, mode=mode)
+        status, said = box.run([ATTACK, "bench", tree.root, "600"], pin=True,
+                               timeout=120)
+        assert status == 0
+        print("%s: %s" % (mode, " ".join(said.split())))
