@@ -31,6 +31,7 @@ on_setup(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
 
 	close_all(fds, nfds);
 	p->conns_session_max = (size_t)setup->tunnels_session;
+	p->tunnel_idle_s = (time_t)setup->tunnel_idle_s;
 	if (setup->tunnels_all < p->nofile_max)
 		p->conns_max = (size_t)setup->tunnels_all;
 	else

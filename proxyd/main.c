@@ -28,7 +28,6 @@
 #include "proxyd/report.h"
 #include "proxyd/session.h"
 
-#define TUNNEL_IDLE_S 3600 /* SPEC AB */
 #define NOFILE_OTHER 512 /* descriptors that are no tunnel's */
 #define CALLBACKS_TURN 64 /* then the poll set is asked again */
 
@@ -36,15 +35,13 @@ struct options {
 	const char *user;
 	const char *root;
 	enum log_level level;
-	time_t idle_s;
 };
 
 static void
 usage(void)
 {
 	(void)fprintf(stderr,
-	    "usage: stockade-proxyd [-u user] [-r directory]"
-	    " [-l level] [-i seconds]\n");
+	    "usage: stockade-proxyd [-u user] [-r directory] [-l level]\n");
 	exit(1);
 }
 
@@ -70,16 +67,13 @@ read_options(int argc, char **argv, struct options *opt)
 	opt->user = PROXY_USER;
 	opt->root = DEFAULT_RUNTIME_DIR "/empty";
 	opt->level = LOG_LEVEL_INFO;
-	opt->idle_s = TUNNEL_IDLE_S;
-	while ((c = getopt(argc, argv, "u:r:l:i:V")) != -1) {
+	while ((c = getopt(argc, argv, "u:r:l:V")) != -1) {
 		if (c == 'u')
 			opt->user = optarg;
 		else if (c == 'r')
 			opt->root = optarg;
 		else if (c == 'l')
 			opt->level = (enum log_level)number(optarg, 3, 7);
-		else if (c == 'i')
-			opt->idle_s = number(optarg, 1, 86400);
 		else if (c == 'V')
 			exit(puts("stockade-proxyd " PACKAGE_VERSION) < 0);
 		else
@@ -139,7 +133,7 @@ new_base(void)
 
 /* Everything that is allocated or opened before privilege is given up. */
 static void
-prepare(struct proxyd *p, const struct options *opt)
+prepare(struct proxyd *p)
 {
 	static const struct timeval second = { 1, 0 };
 	unsigned long nofile = proc_raise_nofile();
@@ -149,7 +143,6 @@ prepare(struct proxyd *p, const struct options *opt)
 	LIST_INIT(&p->sessions);
 	for (i = 0; i < CONN_PHASES; i++)
 		TAILQ_INIT(&p->phases[i]);
-	p->tunnel_idle_s = opt->idle_s;
 	if (nofile < NOFILE_OTHER + 64)
 		proc_fatal("the limit of open files (%lu) is too low", nofile);
 	p->nofile_max = (nofile - NOFILE_OTHER) / 2;
@@ -218,7 +211,7 @@ main(int argc, char **argv)
 	read_options(argc, argv, &opt);
 	proc_begin("stockade-proxyd", PROC_CHANNEL_FD + 1);
 	log_init("proxyd", opt.level);
-	prepare(&p, &opt);
+	prepare(&p);
 	give_up_privilege(&opt, parent);
 	if (dispatch_start(&p, PROC_CHANNEL_FD) < 0)
 		proc_fatal("the channel cannot be used");

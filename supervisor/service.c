@@ -366,7 +366,8 @@ proxyd_ready(struct supervisor *s, struct child *child)
 	peer_set_state(child->peer, CHILD_PEER_OPEN);
 	(void)PEER_SEND(child->peer, proxy_setup,
 	    .tunnels_session = s->conf.tunnels_session,
-	    .tunnels_all = s->conf.tunnels_all);
+	    .tunnels_all = s->conf.tunnels_all,
+	    .tunnel_idle_s = s->conf.tunnel_idle_s);
 	link_resolver(s);
 	sandboxes_each(&s->sandboxes, open_egress, s);
 	return 0;

@@ -182,6 +182,13 @@ conf_restart_needed(const struct conf *before, const struct conf *after,
 		{ "limit tunnels",
 		    before->limits[LIMIT_TUNNELS] !=
 			after->limits[LIMIT_TUNNELS] },
+		/* a run's own number is in its lists, proxyd's is above it */
+		{ "limit tunnels-session",
+		    before->limits[LIMIT_TUNNELS_SESSION] <
+			after->limits[LIMIT_TUNNELS_SESSION] },
+		{ "limit tunnel-idle",
+		    before->limits[LIMIT_TUNNEL_IDLE] !=
+			after->limits[LIMIT_TUNNEL_IDLE] },
 	};
 	size_t n = 0;
 

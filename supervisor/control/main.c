@@ -221,6 +221,7 @@ send_service(const struct control *control)
 		.allow_userns = conf->user_namespaces,
 		.tunnels_session = conf->limits[LIMIT_TUNNELS_SESSION],
 		.tunnels_all = conf->limits[LIMIT_TUNNELS],
+		.tunnel_idle_s = conf->limits[LIMIT_TUNNEL_IDLE] / 1000,
 		.sessions_all = conf->limits[LIMIT_SESSIONS],
 	};
 	const struct msg_ready ready = { 0 };

@@ -5,6 +5,9 @@ import json
 
 import pytest
 
+import conftest
+from instance import Instance
+
 PROBE = r"""
 import json, socket, sys
 def ask(port, data):
@@ -145,6 +148,32 @@ def test_failures_to_resolve_or_connect_are_502(session):
         assert answer.startswith("HTTP/1.1 502 "), answer
     assert ask(s, 1080, [socks(1, 3, name("no-such-name.npmjs.org"), 443)]) \
         == [reply(4)]
+
+
+IDLE = """
+import select, socket, sys, time
+def tunnel():
+    s = socket.create_connection(("127.0.0.1", 3128), 10)
+    s.sendall(b"CONNECT allowed.example.net:80 HTTP/1.1\\r\\n\\r\\n")
+    assert s.recv(4096).startswith(b"HTTP/1.1 200 "), "refused"
+    return s
+begin, idle, busy = time.monotonic(), tunnel(), tunnel()
+while not select.select([idle], [], [], 0.3)[0]:
+    assert time.monotonic() - begin < 20, "it stays"
+    busy.sendall(b"GET / HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n")
+    assert busy.recv(4096), "a busy one was closed"
+print(idle.recv(1), time.monotonic() - begin > 1.5)
+"""
+
+
+def test_a_tunnel_ends_after_the_time_that_is_configured():
+    conftest.need_service()
+    with Instance(conftest.CONF + "limit tunnel-idle 2s\n",
+                  hosts=conftest.HOSTS) as own, own.client() as c:
+        own.origin(["/usr/bin/python3", "-c", conftest.ORIGIN], "ready")
+        assert c.hello["limits"]["tunnelIdleMs"] == 2000
+        c.launch("s", own.workdir())
+        assert c.run("s", ["python3", "-c", IDLE]) == (0, b"b'' True\n", b"")
 
 
 def test_a_tunnel_is_answered_without_length(session):

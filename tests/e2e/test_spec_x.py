@@ -214,7 +214,7 @@ def test_hello_tells_the_limits_of_a_client(client):
             "outputBufferBytes": 256 << 10, "eventChunkBytes": 64 << 10,
             "eventQueueBytes": 4 << 20, "replayEvents": 4096,
             "stdinQueueBytes": 256 << 10, "violations": 1000,
-            "tunnelsPerSession": 1024}.items():
+            "tunnelsPerSession": 1024, "tunnelIdleMs": 3600000}.items():
         assert limits[name] == value, name
     assert limits["memoryBytes"] >= 512 << 20
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]

@@ -70,12 +70,20 @@ def test_a_reload_applies_to_new_sessions_and_says_what_waits(own):
 
 def test_a_reload_names_what_takes_effect_with_a_restart(own):
     add(own, "sandbox require\npermit user-namespaces on\n"
-             "limit sessions 9\nlimit tunnels 8\nlog level debug")
+             "limit sessions 9\nlimit tunnels 8\nlimit tunnel-idle 5m\n"
+             "limit tunnels-session 1025\nlog level debug")
     with own.client() as c:
         assert set(c.call("admin.reload")["warnings"]) == {
             "sandbox", "permit user-namespaces", "limit sessions",
-            "limit tunnels", "log level"}
+            "limit tunnels", "limit tunnels-session", "limit tunnel-idle",
+            "log level"}
         assert c.call("status")["setting"] == "on"
+
+
+def test_fewer_tunnels_of_a_session_need_no_restart(own):
+    add(own, "limit tunnels-session 2")
+    with own.client() as c:
+        assert c.call("admin.reload")["warnings"] == []
 
 
 def test_a_hangup_reloads_and_an_error_changes_nothing(own):

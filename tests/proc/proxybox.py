@@ -369,7 +369,7 @@ def spawn(world, argv, channel, stderr=None, nofile=None):
 
 class Proxy:
     def __init__(self, world, tunnels_session=1024, tunnels_all=16384,
-                 options=(), setup=True, link=True, log=None, nofile=None):
+                 tunnel_idle_s=3600, options=(), setup=True, link=True, log=None, nofile=None):
         self.world = world
         self.root = tempfile.mkdtemp(prefix="stockade-empty-")
         os.chmod(self.root, 0o755)
@@ -383,7 +383,8 @@ class Proxy:
         self.resolver = None
         if setup:
             self.chan.send("proxy_setup", tunnels_session=tunnels_session,
-                           tunnels_all=tunnels_all)
+                           tunnels_all=tunnels_all,
+                           tunnel_idle_s=tunnel_idle_s)
         if link:
             self.link()
 

@@ -121,7 +121,7 @@ class Box:
                            state_dir=os.path.join(self.dir, "state"),
                            client_group=CLIENT_GROUP, admin_group=ADMIN_GROUP,
                            log_level=7, allow_userns=0, tunnels_session=16,
-                           tunnels_all=64, sessions_all=4)
+                           tunnels_all=64, tunnel_idle_s=60, sessions_all=4)
         self.values.update(conf or {})
         self.process = None
         self.daemons = []
@@ -228,7 +228,9 @@ class Box:
     def start_proxyd(self):
         proxyd = self.next("stockade-proxyd")
         proxyd.send("ready")
-        proxyd.expect("proxy_setup")
+        setup = proxyd.expect("proxy_setup")
+        for name in ("tunnels_session", "tunnels_all", "tunnel_idle_s"):
+            assert getattr(setup, name) == self.values[name]
         return proxyd
 
     def start_resolver(self):

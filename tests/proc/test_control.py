@@ -40,6 +40,7 @@ def test_the_supervisor_is_told_the_service_before_ready(make):
     assert box.service.client_group == "people"
     assert box.service.log_level == 7
     assert box.service.tunnels_session == 1024
+    assert box.service.tunnel_idle_s == 3600
     assert box.service.sessions_all == 1024
 
 

@@ -233,7 +233,7 @@ def test_a_reset_by_the_origin_is_not_seen_as_an_end(world, proxy):
 
 
 def test_an_idle_tunnel_ends_and_a_busy_one_does_not(world, tls):
-    with Proxy(world, options=["-i", "2"]) as proxy:
+    with Proxy(world, tunnel_idle_s=2) as proxy:
         session = proxy.open(1, allow=["ok.test"],
                              names={"ok.test": [PUBLIC4]})
         idle, busy = session.tunnel(), session.tunnel()
