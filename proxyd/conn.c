@@ -288,8 +288,8 @@ status_error(unsigned status)
 static void
 use_addresses(struct conn *conn, const struct names_answer *got)
 {
-	const struct decide_verdict private_address = {
-		.reason = DECIDE_private_address,
+	struct decide_verdict refused = {
+		.reason = DECIDE_never_address,
 		.pattern = "",
 		.origin = "",
 	};
@@ -301,12 +301,15 @@ use_addresses(struct conn *conn, const struct names_answer *got)
 		conn_failed(conn, status_error(got->status));
 		return;
 	}
-	for (i = 0; i < got->n && n < CONN_ADDRS; i++)
+	for (i = 0; i < got->n && n < CONN_ADDRS; i++) {
 		if (decide_address(lists, &conn->request->host, &got->addrs[i],
 			own_has(conn->p->own, &got->addrs[i])))
 			good[n++] = got->addrs[i];
+		if (decide_permittable(&got->addrs[i]))
+			refused.reason = DECIDE_private_address;
+	}
 	if (n == 0) {
-		conn_refuse(conn, &private_address);
+		conn_refuse(conn, &refused);
 		return;
 	}
 	dial_interleave(good, n);

@@ -314,6 +314,12 @@ decide_address(const struct decide_lists *lists, const struct hostname *host,
 	    is_permitted(lists, host->text, addr);
 }
 
+bool
+decide_permittable(const struct hostname_addr *addr)
+{
+	return hostname_class_permittable(hostname_classify(addr));
+}
+
 static const struct {
 	const char *code;
 	const char *words;
@@ -323,7 +329,10 @@ static const struct {
 	[DECIDE_ALLOWED] = { "allowed", "", "%r", "" },
 #define REASON(code, words, rule, remedy) \
 	[DECIDE_##code] = { #code, words, rule, remedy },
+#define REASON_AS(name, code, words, rule, remedy) \
+	[DECIDE_##name] = { #code, words, rule, remedy },
 #include "proxyd/reasons.def"
+#undef REASON_AS
 #undef REASON
 };
 

@@ -20,7 +20,9 @@
 enum decide_reason {
 	DECIDE_ALLOWED = 0,
 #define REASON(code, words, rule, remedy) DECIDE_##code,
+#define REASON_AS(name, code, words, rule, remedy) DECIDE_##name,
 #include "proxyd/reasons.def"
+#undef REASON_AS
 #undef REASON
 	DECIDE_REASONS
 };
@@ -58,6 +60,10 @@ void decide_target(const struct decide_lists *lists,
  */
 bool decide_address(const struct decide_lists *lists,
     const struct hostname *host, const struct hostname_addr *addr, bool own);
+
+/* Whether an operator could permit this address at all: then the refusal is
+ * DECIDE_private_address, else DECIDE_never_address. */
+bool decide_permittable(const struct hostname_addr *addr);
 
 /* Texts for people.  host is shown as is: it must be canonical or cleaned. */
 const char *decide_reason_code(enum decide_reason reason);

@@ -616,6 +616,7 @@ def test_a_private_range_is_permitted_for_its_name_only(world, proxy):
         session.tunnel("in.corp.test").close()
         assert origin.connections == 1
         assert session.status(b"CONNECT ok.test:443 HTTP/1.1\r\n\r\n") == 403
+        assert proxy.violation().remedy.startswith("permit private")
         # Another session has no such permission.
         other = proxy.open(2, allow=["*.corp.test"])
         assert other.status(
@@ -635,6 +636,9 @@ def test_loopback_and_metadata_cannot_be_permitted(world, proxy, address,
     with Origin(world, echo_tunnel, "127.0.0.1", 443, ns=world.host) as host:
         assert session.status(b"CONNECT ok.test:443 HTTP/1.1\r\n\r\n") == 403
         assert host.connections == 0
+        seen = proxy.violation()
+        assert (seen.reason, seen.remedy) == ("private_address", "")
+        assert "cannot be permitted" in seen.rule
         # The twin: nothing but the check stands between the two.
         with world.host:
             socket.create_connection(("127.0.0.1", 443)).close()

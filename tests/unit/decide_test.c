@@ -242,6 +242,8 @@ texts_are_those_of_the_specification(void **state)
 		    "port 25 of example.com is not allowed" },
 		{ DECIDE_private_address, "private_address",
 		    "example.com resolves to a private address" },
+		{ DECIDE_never_address, "private_address",
+		    "example.com resolves to a private address" },
 		{ DECIDE_ip_literal, "ip_literal",
 		    "address example.com is not on the allow list" },
 		{ DECIDE_bad_name, "bad_name", "the host name is not valid" },
@@ -281,6 +283,22 @@ long_names_are_cut_in_the_middle(void **state)
 }
 
 static void
+only_what_helps_is_a_remedy(void **state)
+{
+	const struct decide_verdict never = { DECIDE_never_address, "", "" };
+	char text[DECIDE_TEXT_MAX + 1];
+
+	(void)state;
+	decide_remedy_text(DECIDE_private_address, "a.corp", 443, text);
+	assert_string_equal(text,
+	    "permit private { ADDRESS } for { \"a.corp\" }");
+	decide_remedy_text(never.reason, "a.corp", 443, text);
+	assert_string_equal(text, "");
+	decide_rule_text(&never, "a.corp", 443, text);
+	assert_non_null(strstr(text, "cannot be permitted"));
+}
+
+static void
 the_rule_is_named(void **state)
 {
 	struct decide_lists *lists = decide_lists_new(true);
@@ -312,6 +330,7 @@ main(void)
 		    private_addresses_need_a_permission_for_the_name),
 		cmocka_unit_test(texts_are_those_of_the_specification),
 		cmocka_unit_test(long_names_are_cut_in_the_middle),
+		cmocka_unit_test(only_what_helps_is_a_remedy),
 		cmocka_unit_test(the_rule_is_named),
 	};
 
