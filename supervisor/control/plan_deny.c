@@ -53,6 +53,30 @@ is_lifted(const struct plan_maker *m, const struct plan_item *item,
 	return false;
 }
 
+/*
+ * A name of App.6 in the tree that is a link to a whole grant, or to what holds
+ * one. Who wrote the tree would decide that the grant is not writable, and the
+ * link itself protects nothing: so the name is not denied, and this is told.
+ * What a client or the operator names holds wherever it leads.
+ */
+static bool
+is_link_to_grant(const struct plan_maker *m, const struct plan_item *item,
+    const char *resolved)
+{
+	const struct plan_grant *own = grant_of(m, item->index);
+
+	if ((item->role != PLAN_ROLE_ROOT_WRITE &&
+		item->role != PLAN_ROLE_BARE_WRITE) ||
+	    own == NULL ||
+	    (path_is_within(resolved, own->resolved) &&
+		strcmp(resolved, own->resolved) != 0))
+		return false;
+	for (size_t i = 0; i < m->ngrants; i++)
+		if (path_is_within(m->grants[i].resolved, resolved))
+			return true;
+	return false;
+}
+
 static bool
 is_write_rule(const struct plan_maker *m, const struct plan_item *item)
 {
@@ -158,9 +182,14 @@ plan_apply_to_grants(struct plan_maker *m)
 		if (deny_found(m, item, &found) != 0)
 			return -EINVAL;
 		resolved = plan_result_of(m, item)->resolved;
-		if (found && !is_lifted(m, item, resolved) &&
-		    deny_grants(m, item, resolved) != 0)
+		if (!found || is_lifted(m, item, resolved))
+			continue;
+		if (is_link_to_grant(m, item, resolved)) {
+			if (plan_notice(m, "linkNotDenied", item->path) != 0)
+				return -EINVAL;
+		} else if (deny_grants(m, item, resolved) != 0) {
 			return -EINVAL;
+		}
 	}
 	return 0;
 }
@@ -254,6 +283,7 @@ plan_make_masks(struct plan_maker *m)
 {
 	const struct plan_asked *asked = m->in->asked;
 	const struct plan_item *item;
+	const char *resolved;
 	bool found;
 
 	for (size_t i = 0; i < asked->n; i++) {
@@ -267,8 +297,9 @@ plan_make_masks(struct plan_maker *m)
 			continue;
 		if (deny_found(m, item, &found) != 0)
 			return -EINVAL;
-		if (!found ||
-		    is_lifted(m, item, plan_result_of(m, item)->resolved))
+		resolved = plan_result_of(m, item)->resolved;
+		if (!found || is_lifted(m, item, resolved) ||
+		    is_link_to_grant(m, item, resolved))
 			continue;
 		if (mask_item(m, item, is_read_rule(item)) != 0)
 			return -EINVAL;

@@ -172,8 +172,8 @@ check_source(struct plan_maker *m, const struct plan_item *item,
 	return 0;
 }
 
-static int
-notice(struct plan_maker *m, const char *code, const char *detail)
+int
+plan_notice(struct plan_maker *m, const char *code, const char *detail)
 {
 	struct plan_made *made = m->made;
 	char *copy = pool_strdup(m->pool, detail);
@@ -223,7 +223,7 @@ add_grant(struct plan_maker *m, const struct plan_item *item)
 	if (plan_judge(m, item, &found) != 0)
 		return -EINVAL;
 	if (found == PLAN_ABSENT && item->role == PLAN_ROLE_STATE)
-		return notice(m, "stateDirMissing", item->path);
+		return plan_notice(m, "stateDirMissing", item->path);
 	if (found != PLAN_FOUND)
 		return spec_fault_set(m->fault, API_BAD_PATH, item->field,
 		    "%s: %s: %s", item->field, item->path,
@@ -465,7 +465,7 @@ check_pass_env(struct plan_maker *m)
 		has = pass->values[i] != NULL;
 		for (size_t j = 0; !has && j < env->n; j++)
 			has = strcmp(env->names[j], pass->names[i]) == 0;
-		if (!has && notice(m, "envMissing", pass->names[i]) != 0)
+		if (!has && plan_notice(m, "envMissing", pass->names[i]) != 0)
 			return -EINVAL;
 	}
 	return 0;
@@ -531,7 +531,8 @@ make_env(struct plan_maker *m)
 		    "env: %s: %s", bad,
 		    r == -E2BIG ? "too much" : "not a valid name");
 	for (size_t i = 0; i < m->made->env.nstripped; i++)
-		if (notice(m, "envStripped", m->made->env.stripped[i]) != 0)
+		if (plan_notice(m, "envStripped", m->made->env.stripped[i]) !=
+		    0)
 			return -EINVAL;
 	return 0;
 }

@@ -38,6 +38,9 @@ plan_result_of(const struct plan_maker *, const struct plan_item *);
 int
 plan_judge(struct plan_maker *, const struct plan_item *, enum plan_found *ret);
 
+/* Tells the client (`detail` is copied). 0, or -EINVAL with the fault. */
+int plan_notice(struct plan_maker *, const char *code, const char *detail);
+
 /* plan_deny.c ------------------------------------------------ */
 
 /* Whether a spelling lies in something that was granted. */

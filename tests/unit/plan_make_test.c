@@ -485,6 +485,57 @@ only_the_state_of_the_own_adapter_is_lifted(void **state)
 }
 
 static void
+a_link_of_the_tree_does_not_deny_a_whole_grant(void **state)
+{
+	static const struct there fs[] = { { "/p", NULL, LOOKUP_DIR, 0 },
+		{ "/q", NULL, LOOKUP_DIR, 0 },
+		{ "/p/.vscode", "/p", LOOKUP_DIR, 0 },
+		{ "/p/.idea", "/", LOOKUP_DIR, 0 },
+		{ "/p/.claude/hooks", "/q", LOOKUP_DIR, 0 },
+		{ "/p/.aws", "/p/below", LOOKUP_DIR, 0 },
+		{ "/p/.ssh", "/q/below", LOOKUP_DIR, 0 },
+		{ "/p/named", "/q", LOOKUP_DIR, 0 } };
+	struct box b = { .mounts = { { "/p", false }, { "/q", false } } };
+	struct box named = { .mounts = { { "/p", false }, { "/q", false } },
+		.deny_write = { "/p/named" } };
+
+	(void)state;
+	made(&b, MAKE(&b, fs));
+	assert_int_equal(mount_at(&b, "/p"), 'w');
+	assert_int_equal(mount_at(&b, "/q"), 'w');
+	assert_int_equal(mask_at(&b, "/p"), -1);
+	assert_int_equal(mask_at(&b, "/q"), -1);
+	/* What they lead to inside is denied as ever. */
+	assert_int_equal(mask_at(&b, "/p/below"), PLAN_MASK_READ_ONLY);
+	assert_int_equal(mask_at(&b, "/q/below"), PLAN_MASK_READ_ONLY);
+	/* And it is told. */
+	assert_int_equal(b.made->nnotices, 3);
+	for (size_t i = 0; i < 3; i++)
+		assert_string_equal(b.made->notices[i].code, "linkNotDenied");
+	assert_string_equal(b.made->notices[0].detail, "/p/.vscode");
+	drop(&b);
+	/* The twin: what the client names holds wherever it leads. */
+	made(&named, MAKE(&named, fs));
+	assert_int_equal(mount_at(&named, "/p"), 'w');
+	assert_int_equal(mount_at(&named, "/q"), 'r');
+	drop(&named);
+}
+
+static void
+a_grant_with_a_denied_name_is_read_only(void **state)
+{
+	static const struct there fs[] = { { "/p", NULL, LOOKUP_DIR, 0 },
+		{ "/p/.vscode", NULL, LOOKUP_DIR, 0 } };
+	struct box b = { .mounts = { { "/p", false },
+			     { "/p/.vscode", false } } };
+
+	(void)state;
+	made(&b, MAKE(&b, fs));
+	assert_int_equal(mount_at(&b, "/p/.vscode"), 'r');
+	drop(&b);
+}
+
+static void
 programs_are_masked_where_they_are(void **state)
 {
 	static const struct there fs[] = { { "/p", NULL, LOOKUP_DIR, 0 },
@@ -582,6 +633,9 @@ main(void)
 		cmocka_unit_test(
 		    what_is_hidden_outside_of_the_view_is_no_hindrance),
 		cmocka_unit_test(only_the_state_of_the_own_adapter_is_lifted),
+		cmocka_unit_test(
+		    a_link_of_the_tree_does_not_deny_a_whole_grant),
+		cmocka_unit_test(a_grant_with_a_denied_name_is_read_only),
 		cmocka_unit_test(programs_are_masked_where_they_are),
 		cmocka_unit_test(the_digest_is_of_the_set_and_not_of_the_order),
 		cmocka_unit_test(answers_must_be_of_the_questions),
