@@ -38,8 +38,8 @@ raise_kept(void)
 	if (syscall(SYS_capset, &head, caps) < 0)
 		return -errno;
 	for (size_t i = 0; i < ARRAY_LEN(kept); i++)
-		if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, kept[i], 0,
-			0) < 0)
+		if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, kept[i], 0, 0) <
+		    0)
 			return -errno;
 	return 0;
 }

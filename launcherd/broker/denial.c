@@ -19,21 +19,33 @@ now_ms(void)
 	struct timespec ts;
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-	/* 0 means never. */
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000 + 1;
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
 static bool
 same(const struct denial *d, const struct msg_broker_denial *m)
 {
-	return d->sent_ms != 0 && d->msg.action == m->action &&
+	return d->waiting > 0 && d->msg.action == m->action &&
 	    d->msg.pid == m->pid && strcmp(d->msg.path, m->path) == 0 &&
 	    strcmp(d->msg.rule, m->rule) == 0;
 }
 
+/* Whether one more may be told at once. */
+static bool
+may_tell(struct denials *all, int64_t now)
+{
+	int64_t back = (now - all->spent_ms) * DENIALS_RATE / 1000;
+
+	if (back > 0) {
+		all->spent -= back > all->spent ? all->spent : (unsigned)back;
+		all->spent_ms = now;
+	}
+	return all->spent < DENIALS_BURST;
+}
+
 /* Sends what waits in a row; false when the channel does not take it. */
 static bool
-send_row(struct denials *all, struct denial *d, int64_t now)
+send_row(struct denials *all, struct denial *d)
 {
 	if (d->waiting == 0)
 		return true;
@@ -42,7 +54,6 @@ send_row(struct denials *all, struct denial *d, int64_t now)
 		return false;
 	all->waiting -= d->waiting;
 	d->waiting = 0;
-	d->sent_ms = now;
 	return true;
 }
 
@@ -62,8 +73,7 @@ send_dropped(struct denials *all, int64_t now)
 	}
 }
 
-/* The row of the same refusal, else one whose second is over and that has
- * nothing to tell any more, else NULL. */
+/* The row of the same refusal, else a free one, else NULL. */
 static struct denial *
 row_for(struct denials *all, const struct msg_broker_denial *m, int64_t now)
 {
@@ -74,8 +84,7 @@ row_for(struct denials *all, const struct msg_broker_denial *m, int64_t now)
 
 		if (same(d, m))
 			return d;
-		if (empty == NULL && d->waiting == 0 &&
-		    now - d->sent_ms >= MERGE_MS)
+		if (empty == NULL && d->waiting == 0)
 			empty = d;
 	}
 	if (empty == NULL && all->nrows < DENIALS_MAX)
@@ -83,9 +92,7 @@ row_for(struct denials *all, const struct msg_broker_denial *m, int64_t now)
 	if (empty == NULL)
 		return NULL;
 	empty->msg = *m;
-	empty->waiting = 0;
-	/* In use, and not told within the last second. */
-	empty->sent_ms = now - MERGE_MS;
+	empty->since_ms = now;
 	return empty;
 }
 
@@ -114,6 +121,11 @@ denial_record(struct broker *b, struct request *rq,
 	MSG_SET_STR(msg.path, path);
 	rule_text(rule, &msg);
 	target_exe(b, rq, msg.exe, sizeof(msg.exe));
+	msg.count = 1;
+	if (may_tell(all, now) && channel_try(MSG_broker_denial, &msg)) {
+		all->spent++;
+		return;
+	}
 	d = row_for(all, &msg, now);
 	if (d == NULL) {
 		all->dropped++;
@@ -122,8 +134,6 @@ denial_record(struct broker *b, struct request *rq,
 	}
 	d->waiting++;
 	all->waiting++;
-	if (now - d->sent_ms >= MERGE_MS)
-		(void)send_row(all, d, now);
 }
 
 int
@@ -144,8 +154,8 @@ denial_tick(struct broker *b)
 	for (size_t i = 0; i < all->nrows; i++) {
 		struct denial *d = &all->rows[i];
 
-		if (d->waiting > 0 && now - d->sent_ms >= MERGE_MS &&
-		    !send_row(all, d, now))
+		if (d->waiting > 0 && now - d->since_ms >= MERGE_MS &&
+		    !send_row(all, d))
 			return;
 	}
 	if (now - all->dropped_ms >= MERGE_MS)
@@ -159,6 +169,6 @@ denial_flush(struct broker *b)
 	int64_t now = now_ms();
 
 	for (size_t i = 0; i < all->nrows; i++)
-		(void)send_row(all, &all->rows[i], now);
+		(void)send_row(all, &all->rows[i]);
 	send_dropped(all, now);
 }

@@ -19,10 +19,12 @@ struct guard_rule;
 struct request;
 
 #define DENIALS_MAX 256
+#define DENIALS_BURST 256
+#define DENIALS_RATE 100 /* a second */
 
 struct denial {
-	int64_t sent_ms; /* 0: not in use */
-	uint64_t waiting; /* refusals that were not told yet */
+	int64_t since_ms; /* when the first that waits came */
+	uint64_t waiting; /* refusals that were not told yet; 0: free */
 	struct msg_broker_denial msg; /* its count is filled in when sent */
 };
 
@@ -30,6 +32,8 @@ struct denials {
 	struct denial rows[DENIALS_MAX];
 	size_t nrows; /* rows beyond were never used */
 	uint64_t waiting; /* sum over the rows */
+	unsigned spent; /* of the burst */
+	int64_t spent_ms; /* when that was counted last */
 	uint64_t dropped;
 	int64_t dropped_ms; /* when the last count of these was sent */
 	unsigned dropped_action;

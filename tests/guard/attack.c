@@ -136,8 +136,8 @@ race_set_up(void)
 static int
 race(unsigned attempts)
 {
-	void *(*const flips[])(void *) = { flip_path, flip_directories,
-		flip_link };
+	void *(*const flips[])(
+	    void *) = { flip_path, flip_directories, flip_link };
 	pthread_t threads[3];
 	unsigned ok = 0, eperm = 0, eacces = 0, other = 0;
 
@@ -225,8 +225,8 @@ busy(unsigned n)
 
 	path_in(name, root, "program");
 	for (unsigned i = 0; i < n; i++) {
-		int fd = open(name, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC,
-		    0755);
+		int fd =
+		    open(name, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0755);
 		int status;
 
 		if (fd < 0 || write(fd, text, sizeof(text) - 1) < 0)

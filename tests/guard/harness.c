@@ -83,8 +83,8 @@ read_options(int argc, char **argv)
 	int c;
 
 	while ((c = getopt(argc, argv, "+c:k:B:u:g:U:G:m:b:o:r:w:")) != -1) {
-		unsigned number = (unsigned)strtoul(optarg ? optarg : "", NULL,
-		    10);
+		unsigned number =
+		    (unsigned)strtoul(optarg ? optarg : "", NULL, 10);
 
 		if (c == 'c')
 			opt.control = (int)number;
@@ -203,7 +203,8 @@ run_program(char **argv)
 
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	if (setgroups(0, NULL) < 0 || setresgid(opt.gid, opt.gid, opt.gid) < 0 ||
+	if (setgroups(0, NULL) < 0 ||
+	    setresgid(opt.gid, opt.gid, opt.gid) < 0 ||
 	    setresuid(opt.uid, opt.uid, opt.uid) < 0 ||
 	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		die("ids");

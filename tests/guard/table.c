@@ -76,8 +76,8 @@ main(int argc, char **argv)
 		else if (c == 'n')
 			guard.new_repositories = true;
 		else if (c == 'x')
-			exemptions[all.nexemptions++] = (struct dfa_exemption){
-				optarg, ALL_ROOTS, false };
+			exemptions[all.nexemptions++] =
+			    (struct dfa_exemption){ optarg, ALL_ROOTS, false };
 		else if (c == '?')
 			return 2;
 		else
