@@ -42,7 +42,12 @@ struct etc_input {
 	size_t nmounts;
 };
 
-/* Fills plan->files in canonical order, memory from `pool`. 0 or -ENOMEM. */
+/*
+ * Fills plan->files in canonical order, memory from `pool`. 0 or -ENOMEM.
+ * /etc/group names the primary group alone; id(1) shows the others as numbers.
+ * Their names are in nothing that control gets, and to carry them would put a
+ * question to NSS for each group, of a directory perhaps, into every launch.
+ */
 int etc_files_make(const struct etc_input *in, struct pool *pool,
     struct plan *plan);
 
