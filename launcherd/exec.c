@@ -236,7 +236,8 @@ refusal(struct run *run, const struct msg_exec_ask *msg, const int *fds,
 	    run->init == NULL)
 		return "state";
 	*ret_error = EAGAIN;
-	if (run->nexecs >= EXECS_PER_RUN)
+	if (run->nexecs >= EXECS_PER_RUN ||
+	    peer_pending(run->init) >= EXEC_PENDING_MAX)
 		return "limit";
 	*ret_error = EMFILE;
 	if (proc_descriptors_left() < FDS_FOR_EXEC)
@@ -472,18 +473,40 @@ find_live(struct launcherd *l, uint64_t sandbox, uint64_t id)
 	return exec == NULL || exec->ended ? NULL : exec;
 }
 
+/*
+ * Who asks: a client, as often as it likes, and its run may not read at all.
+ * More of the same signal says no more than the one that waits already; what
+ * ends a command comes through.
+ */
+static bool
+may_signal(struct exec *exec, uint64_t signal)
+{
+	if (exec->run->init == NULL)
+		return false;
+	if (peer_pending(exec->run->init) < EXEC_PENDING_MAX) {
+		exec->kill_waits = false;
+		return true;
+	}
+	if (signal != SIGKILL || exec->kill_waits)
+		return false;
+	exec->kill_waits = true;
+	return true;
+}
+
 void
 exec_send_signal(struct launcherd *l, const struct msg_exec_signal *msg)
 {
-	const struct exec *exec = find_live(l, msg->sandbox, msg->exec);
+	struct exec *exec = find_live(l, msg->sandbox, msg->exec);
 	const struct msg_init_signal order = { .exec = msg->exec,
 		.signal = msg->signal };
+	bool permitted = false;
 
-	for (size_t i = 0; exec != NULL && i < ARRAY_LEN(permitted_signals);
-	     i++)
-		if ((uint64_t)permitted_signals[i] == msg->signal)
-			(void)peer_send(exec->run->init, MSG_init_signal,
-			    &order, NULL, 0);
+	for (size_t i = 0; i < ARRAY_LEN(permitted_signals); i++)
+		permitted =
+		    permitted || (uint64_t)permitted_signals[i] == msg->signal;
+	if (exec != NULL && permitted && may_signal(exec, msg->signal))
+		(void)peer_send(exec->run->init, MSG_init_signal, &order, NULL,
+		    0);
 }
 
 void

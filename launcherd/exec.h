@@ -28,6 +28,11 @@ struct run;
 #define EXEC_KEEP_MS 5000
 #define EXEC_KEEP_MAX 256
 
+/* Packets that may wait for a stockade-init that does not read (it is frozen,
+ * or a client floods it). Beyond them a command is refused with EAGAIN and a
+ * signal is left out, but for one SIGKILL of each command. */
+#define EXEC_PENDING_MAX 256
+
 /* Our ends by EXEC_IO_* bit: standard input, output, error, pty master. */
 #define EXEC_ENDS 4
 
@@ -40,6 +45,7 @@ struct exec {
 	int ends[EXEC_ENDS]; /* -1: none */
 	bool tty;
 	bool answered;
+	bool kill_waits; /* a SIGKILL was sent past EXEC_PENDING_MAX */
 	bool orphan; /* the control that asked is gone */
 	bool ended;
 	uint64_t status;

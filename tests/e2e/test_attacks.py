@@ -6,6 +6,7 @@ import collections
 import grp
 import os
 import pwd
+import select
 import signal
 import socket
 import stat
@@ -14,6 +15,7 @@ import textwrap
 import time
 import uuid
 
+import msgpack
 import pytest
 
 import instance
@@ -934,6 +936,47 @@ def test_a_flood_of_signals_ends_nothing(session, service):
                 other.finish(one)
     assert service.children() == daemons
     assert s.ok("echo alive") == "alive"
+
+
+@pytest.mark.parametrize("method,more,frozen", [
+    ("signal", {"signal": "CONT"}, False), ("signal", {"signal": "CONT"}, True),
+    ("resize", {"rows": 2, "cols": 2}, False), ("suspend", {}, False),
+    ("exec", {"argv": ["true"]}, True)])
+def test_a_pipeline_of_calls_ends_nothing(session, service, method, more,
+                                          frozen):
+    """160,000 of them, written as fast as they are taken."""
+    s = session()
+    daemons = service.children()
+    exec_id = s.client.call("sandbox.exec", sessionId=s.name, tty=True,
+                            argv=["sleep", "60"])["execId"]
+    if method in ("signal", "resize"):
+        more = dict(more, execId=exec_id)
+    if frozen:
+        s.client.call("sandbox.suspend", sessionId=s.name)
+    with service.client() as other:
+        params = dict(more, sessionId=s.name)
+        end = time.monotonic() + 60
+        for first in range(10, 160000, 2000):
+            left = memoryview(b"".join(msgpack.packb(
+                [0, first + i, "sandbox." + method, [params]],
+                use_bin_type=True) for i in range(2000)))
+            while left:
+                ready = select.select([other.sock], [other.sock], [], 10)
+                assert (ready[0] or ready[1]) and time.monotonic() < end
+                if ready[0]:
+                    assert other.sock.recv(1 << 20)
+                if ready[1]:
+                    left = left[other.sock.send(left, socket.MSG_DONTWAIT):]
+        assert service.children() == daemons
+        assert s.client.call("sandbox.get", sessionId=s.name)["alive"]
+    if frozen or method == "suspend":
+        s.client.call("sandbox.resume", sessionId=s.name)
+    assert service.children() == daemons
+    assert s.ok("echo alive") == "alive"
+    s.client.call("events.subscribe", sessionId=s.name)
+    s.client.call("sandbox.signal", sessionId=s.name, execId=exec_id,
+                  signal="KILL")
+    s.client.event(lambda e: e["type"] == "exit" and e["execId"] == exec_id)
 
 
 def test_many_lists_of_many_sessions_at_once(service, client):
