@@ -85,7 +85,7 @@ call_bind(struct broker *b, struct request *rq)
 	if (r == 0 && (place.slash || !place.guarded))
 		r = ANSWER_CONTINUE;
 	if (r == 0) {
-		sock = target_socket(rq, (int)rq->args[0]);
+		sock = target_socket(b, rq, (int)rq->args[0]);
 		/* Of another family, or no socket: the kernel says so. */
 		r = sock >= 0 &&
 			getsockopt(sock, SOL_SOCKET, SO_DOMAIN, &domain,

@@ -261,14 +261,16 @@ target_fd(const struct broker *b, const struct request *rq, int fd)
 }
 
 int
-target_socket(const struct request *rq, int fd)
+target_socket(const struct broker *b, struct request *rq, int fd)
 {
 	autoclose int pidfd =
 	    (int)syscall(SYS_pidfd_open, rq->tid, PIDFD_OF_THREAD);
 	long got;
 
+	/* Older kernels: the process's. A thread with descriptors of its own
+	 * gets a wrong one there, but none of anybody else. */
 	if (pidfd < 0 && errno == EINVAL)
-		pidfd = (int)syscall(SYS_pidfd_open, rq->tid, 0);
+		pidfd = (int)syscall(SYS_pidfd_open, target_tgid(b, rq), 0);
 	if (pidfd < 0)
 		return -errno;
 	got = syscall(SYS_pidfd_getfd, pidfd, fd, 0u);

@@ -67,7 +67,7 @@ void target_base_done(struct target_base *);
 int target_fd(const struct broker *, const struct request *, int fd);
 
 /* The socket itself; -errno. */
-int target_socket(const struct request *, int fd);
+int target_socket(const struct broker *, struct request *, int fd);
 
 /* Process id of the caller's process, 0 when it is gone. */
 pid_t target_tgid(const struct broker *, struct request *);

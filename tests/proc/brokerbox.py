@@ -133,6 +133,7 @@ class Box:
             for path in paths:
                 args += [option, path]
         environment = dict(os.environ, PYTHONDONTWRITEBYTECODE="1",
+                           ASAN_OPTIONS="detect_leaks=0",
                            **kw.pop("env", {}))
         self.process = subprocess.Popen(
             args + list(argv), pass_fds=(theirs.fileno(), channel.fileno()),

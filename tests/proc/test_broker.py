@@ -565,6 +565,33 @@ def test_broken_table_is_told(tree):
         box.close()
 
 
+def test_a_listener_above_us_is_told_apart(tree):
+    code = """
+import ctypes, os, struct, sys
+class Prog(ctypes.Structure):
+    _fields_ = [('n', ctypes.c_ushort), ('f', ctypes.c_char_p)]
+p = Prog(1, struct.pack('HBBI', 6, 0, 0, 0x7fff0000))
+libc = ctypes.CDLL(None)
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+fd = libc.syscall(317 if os.uname().machine == 'x86_64' else 277, 1, 8,
+                  ctypes.byref(p))
+assert fd > 0
+os.set_inheritable(fd, True)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+    ours, theirs = messages.pair()
+    done = subprocess.run(
+        [PYTHON, "-c", code, os.path.join(TOOLS, "harness"), "-c",
+         str(theirs.fileno()), "-m", "filter", "-B", "/bin/true", "-u",
+         str(UID), "-g", str(GID), "-U", str(BROKER_UID), "-G",
+         str(BROKER_GID), "-r", tree.root, "-w", tree.root, "true"],
+        pass_fds=[theirs.fileno()], stderr=subprocess.PIPE, check=False)
+    ours.close()
+    theirs.close()
+    assert done.returncode == 125
+    assert b"listener: " + os.strerror(errno.EBUSY).encode() in done.stderr
+
+
 def test_started_by_hand_says_so():
     done = subprocess.run([brokerbox.BROKER], stdin=subprocess.DEVNULL,
                           stderr=subprocess.PIPE, check=False)

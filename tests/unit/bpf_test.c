@@ -26,6 +26,7 @@
 #include "common/size.h"
 #include "launcherd/init/bpf.h"
 
+#include "launcherd/init/guard_filter.h"
 #include "launcherd/init/run_filter.h"
 #include "launcherd/lookup/lookup_filter.h"
 
@@ -128,6 +129,53 @@ calls_of_a_run_are_judged_as_the_table_says(void **state)
 		assert_int_equal(run_call(true, rows[i].nr, rows[i].args[0],
 				     rows[i].args[1], rows[i].args[2]),
 		    rows[i].userns);
+	}
+}
+
+static void
+calls_that_write_by_name_go_to_the_broker(void **state)
+{
+	static const struct {
+		int nr;
+		uint64_t args[3];
+		uint32_t action;
+	} rows[] = {
+		{ SYS_read, { 0, 0, 0 }, ALLOW },
+		{ SYS_openat, { 0, 0, 0 }, ALLOW },
+		{ SYS_openat, { 0, 0, 0x280000 }, ALLOW },
+		{ SYS_openat, { 0, 0, 1 }, SECCOMP_RET_USER_NOTIF },
+		{ SYS_openat, { 0, 0, 2 }, SECCOMP_RET_USER_NOTIF },
+		{ SYS_openat, { 0, 0, 0100 }, SECCOMP_RET_USER_NOTIF },
+		{ SYS_openat, { 0, 0, 01000 }, SECCOMP_RET_USER_NOTIF },
+		{ SYS_openat, { 0, 0, 020000000 }, SECCOMP_RET_USER_NOTIF },
+		{ SYS_openat, { 0, 0, 0xffff00000000 }, ALLOW },
+		{ SYS_openat2, { 0, 0, 0 }, SECCOMP_RET_USER_NOTIF },
+		{ SYS_renameat2, { 0, 0, 0 }, SECCOMP_RET_USER_NOTIF },
+		{ SYS_linkat, { 0, 0, 0 }, SECCOMP_RET_USER_NOTIF },
+		{ SYS_bind, { 0, 0, 0 }, SECCOMP_RET_USER_NOTIF },
+		{ SYS_umask, { 0, 0, 0 }, SECCOMP_RET_USER_NOTIF },
+		{ SYS_sendmsg, { 0, 0, 0 }, ALLOW },
+		{ SYS_seccomp, { 1, 0, 0 }, ALLOW },
+		{ SYS_seccomp, { 1, 8, 0 }, REFUSE(EBUSY) },
+		{ SYS_seccomp, { 1, 9, 0 }, REFUSE(EBUSY) },
+		{ SYS_ioctl, { 0, 0x5401, 0 }, ALLOW },
+		{ SYS_ioctl, { 0, 0x5000940e, 0 }, REFUSE(EPERM) },
+		{ 425, { 0, 0, 0 }, REFUSE(EPERM) },
+		{ 444, { 0, 0, 0 }, REFUSE(EOPNOTSUPP) },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct seccomp_data d = { .nr = rows[i].nr,
+			.arch = ARCH,
+			.args = { rows[i].args[0], rows[i].args[1],
+			    rows[i].args[2], 0, 0, 0 } };
+
+		assert_int_equal(run(guard_filter, ARRAY_LEN(guard_filter), &d),
+		    rows[i].action);
+		d.arch = FOREIGN;
+		assert_int_equal(run(guard_filter, ARRAY_LEN(guard_filter), &d),
+		    REFUSE(ENOSYS));
 	}
 }
 
@@ -258,6 +306,7 @@ main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(calls_of_a_run_are_judged_as_the_table_says),
+		cmocka_unit_test(calls_that_write_by_name_go_to_the_broker),
 		cmocka_unit_test(other_entry_points_are_not_there),
 		cmocka_unit_test(numbers_beyond_the_table_are_not_there),
 		cmocka_unit_test(lookup_is_killed_for_anything_else),
