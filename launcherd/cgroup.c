@@ -725,6 +725,12 @@ cgroup_use(const struct cgroup_tree *tree, const struct cgroup *cg,
 	    read_value(pids >= 0 ? pids : cg->fd, "pids.events", "max");
 }
 
+bool
+cgroup_pids_silent(const struct cgroup *cg)
+{
+	return (cg->legacy & 1u << CGROUP_PIDS) != 0;
+}
+
 size_t
 cgroup_watch_paths(const struct cgroup_tree *tree, const struct cgroup *cg,
     char paths[CGROUP_WATCHES][CGROUP_WATCH_PATH])

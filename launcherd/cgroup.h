@@ -88,6 +88,9 @@ struct cgroup_use {
 };
 void cgroup_use(const struct cgroup_tree *, const struct cgroup *,
     struct cgroup_use *ret);
+/* Refused forks are not notified: the run's pids are counted in v1, where a
+ * watch of pids.events stays silent. */
+bool cgroup_pids_silent(const struct cgroup *);
 
 /*
  * Paths to watch by inotify(7) for changes, relative to nothing: written as

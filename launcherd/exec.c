@@ -268,6 +268,8 @@ exec_start_in(struct run *run, const struct msg_exec_ask *msg, int *fds,
 		error = send_exec(run, exec, msg, fds, nfds);
 		if (error < 0)
 			exec_free(exec);
+		else
+			run_poll_pids(run);
 	}
 	close_all(fds, nfds);
 	return error;

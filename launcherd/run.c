@@ -36,6 +36,7 @@
 #define REMOVE_FIRST_MS 2
 /* For the next launch, after one is ready: its first command goes first. */
 #define PREPARE_MS 10
+#define PIDS_POLL_MS 1000
 #define TRIM_EVERY 64 /* runs */
 #define REMOVE_TRIES 10
 
@@ -477,6 +478,46 @@ run_check_pids(struct run *run)
 	(void)peer_send(run->l->supervisor, MSG_run_notice, &msg, NULL, 0);
 }
 
+static bool
+is_polled(const struct run *run)
+{
+	return run->nexecs > 0 && run->has_cgroup && !run->pids_noticed &&
+	    run->probe == NULL && run->state < RUN_KILLED &&
+	    cgroup_pids_silent(&run->cgroup);
+}
+
+static void
+on_pids_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct launcherd *l = arg;
+	struct run *run;
+	bool more = false;
+
+	(void)fd;
+	(void)what;
+	TAILQ_FOREACH (run, &l->runs.list, entry) {
+		if (is_polled(run))
+			run_check_pids(run);
+		more = more || is_polled(run);
+	}
+	if (more)
+		set_timer(l->runs.pids_timer, PIDS_POLL_MS);
+}
+
+void
+run_poll_pids(struct run *run)
+{
+	struct launcherd *l = run->l;
+
+	if (!is_polled(run))
+		return;
+	if (l->runs.pids_timer == NULL)
+		l->runs.pids_timer = evtimer_new(l->base, on_pids_timer, l);
+	if (l->runs.pids_timer != NULL &&
+	    !evtimer_pending(l->runs.pids_timer, NULL))
+		set_timer(l->runs.pids_timer, PIDS_POLL_MS);
+}
+
 /* Something about the run's cgroup changed; the kernel does not say what. */
 static void
 run_changed(struct run *run)
@@ -585,6 +626,7 @@ runs_done(struct launcherd *l)
 	}
 	clear_event(&l->runs.watch_event);
 	clear_event(&l->runs.ended_timer);
+	clear_event(&l->runs.pids_timer);
 	close_all(&l->runs.watch_fd, 1);
 }
 

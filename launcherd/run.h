@@ -108,6 +108,7 @@ struct runs {
 	struct exec_list ended; /* exec.h */
 	size_t nended;
 	struct event *ended_timer;
+	struct event *pids_timer; /* pending: a silent run has commands */
 };
 
 /* 0 or -errno. runs_done frees what is left without waiting. */
@@ -140,5 +141,8 @@ bool run_check_oom(struct run *);
 /* Refused forks are told once (SPEC K19). cgroup2 notifies; v1 counts without
  * a notification since Linux 6.10, so it is also asked when a command ends. */
 void run_check_pids(struct run *);
+/* A command was started: where the kernel does not notify (v1), refused forks
+ * are looked for once a second as long as a command runs. */
+void run_poll_pids(struct run *);
 
 #endif

@@ -908,6 +908,18 @@ def test_pid_limit_is_told_once(own, tree):
             break
 
 
+def test_pid_limit_is_told_while_the_command_lives(own, tree):
+    """Also where the kernel does not notify: nothing ends meanwhile."""
+    run = own.launch(mounts=[(tree, False)], pids=12)
+    line = ("import os, time\nfor i in range(30):\n try:\n"
+            "  if os.fork() == 0: time.sleep(50)\n except OSError: pass\n"
+            "time.sleep(50)")
+    run.start(["/usr/bin/python3", "-c", line])
+    notice = own.chan.expect("run_notice", timeout=5)
+    assert notice.sandbox == run.sandbox and notice.code == 0
+    run.destroy()
+
+
 def without_controllers():
     """A mount namespace in which the v1 trees are not mounted."""
     import ctypes
