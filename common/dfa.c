@@ -1,24 +1,21 @@
 /*
  * Walking a table of name rules, and checking one that comes from outside.
  * Runs in the broker for every write of a run: no allocation, no recursion;
- * each step is one load from a table of 65,536 entries by a 16-bit state plus
- * a class below 272, kept inside by dfa_check() and once more by the index
- * type (the sum is masked).
+ * each byte is one load. Every index is made of entries that dfa_check() has
+ * bounded, and is cut to the 65,536 entries that there are besides.
  */
 #include "common/dfa.h"
 
 #include <errno.h>
-
-#include "common/size.h"
 
 static const struct dfa_verdict verdict_none = { 0, DFA_RULE_NONE };
 static const struct dfa_verdict verdict_too_deep = { DFA_ALL,
 	DFA_RULE_TOO_DEEP };
 
 static uint16_t
-step(const struct dfa *dfa, uint16_t state, unsigned symbol)
+entry(const struct dfa *dfa, unsigned index)
 {
-	return dfa->next[(uint16_t)(state + dfa->cls[symbol])];
+	return dfa->next[index % DFA_NEXT_MAX];
 }
 
 void
@@ -33,7 +30,7 @@ void
 dfa_walk_name(const struct dfa *dfa, struct dfa_walk *walk, const char *name,
     size_t len)
 {
-	uint16_t state = walk->state;
+	uint16_t state = 0, class;
 
 	/* A name that the kernel would not take, and a path that a BPF program
 	 * could not follow to its root, are refused rather than judged. */
@@ -41,14 +38,14 @@ dfa_walk_name(const struct dfa *dfa, struct dfa_walk *walk, const char *name,
 		walk->too_deep = true;
 	if (walk->too_deep)
 		return;
-	if (walk->depth++ > 0)
-		state = step(dfa, state, '/');
+	walk->depth++;
 	for (size_t i = len; i-- > 0;) {
 		if (name[i] == '/')
 			walk->too_deep = true;
-		state = step(dfa, state, (unsigned char)name[i]);
+		state = entry(dfa, state + dfa->cls[(unsigned char)name[i]]);
 	}
-	walk->state = state;
+	class = entry(dfa, state + (unsigned)dfa->ncls);
+	walk->state = entry(dfa, walk->state + (unsigned)class);
 }
 
 void
@@ -80,7 +77,7 @@ dfa_walk_end(const struct dfa *dfa, const struct dfa_walk *walk, unsigned root)
 		return verdict_none;
 	if (walk->too_deep)
 		return verdict_too_deep;
-	number = step(dfa, walk->state, 256 + root);
+	number = entry(dfa, walk->state + (unsigned)dfa->nnames + root);
 	if (number == 0)
 		return verdict_none;
 	if (number > dfa->nverdicts || number > DFA_VERDICTS_MAX)
@@ -100,35 +97,6 @@ dfa_match(const struct dfa *dfa, const char *path, size_t len, unsigned root)
 
 /* --- check -------------------------------------------------------------- */
 
-/* Classes in range, and none that a byte and a root share. */
-static bool
-check_classes(const struct dfa *dfa, bool ret_root[DFA_SYMBOLS])
-{
-	bool byte[DFA_SYMBOLS] = { false };
-	size_t i;
-
-	for (i = 0; i < DFA_SYMBOLS; i++) {
-		if (dfa->cls[i] >= dfa->ncls)
-			return false;
-		ret_root[i] = false;
-	}
-	for (i = 0; i < 256; i++)
-		byte[dfa->cls[i]] = true;
-	for (i = 0; i < DFA_ROOTS_MAX; i++) {
-		uint16_t class = dfa->cls[256 + i];
-
-		if (i >= dfa->nroots) {
-			if (class != 0)
-				return false;
-			continue;
-		}
-		if (byte[class])
-			return false;
-		ret_root[class] = true;
-	}
-	return true;
-}
-
 static bool
 check_verdicts(const struct dfa *dfa, size_t nrules)
 {
@@ -145,24 +113,29 @@ check_verdicts(const struct dfa *dfa, size_t nrules)
 	return masks == dfa->masks;
 }
 
+/*
+ * Rows of `to` entries that are rows of the same table, and `out` entries of at
+ * most `out_max`.
+ */
 static bool
-check_next(const struct dfa *dfa, const bool root_class[DFA_SYMBOLS])
+check_rows(const struct dfa *dfa, uint32_t from, uint32_t end, unsigned to,
+    unsigned out, unsigned out_max)
 {
-	unsigned class = 0;
+	unsigned width = to + out;
 
-	for (uint32_t i = 0; i < dfa->nnext; i++) {
-		uint16_t to = dfa->next[i];
+	if (end <= from || (end - from) % width != 0)
+		return false;
+	for (uint32_t row = from; row < end; row += width) {
+		for (unsigned k = 0; k < to; k++) {
+			uint32_t next = dfa->next[row + k];
 
-		if (i < dfa->ncls && to != 0)
-			return false;
-		if (root_class[class]) {
-			if (to > dfa->nverdicts)
+			if (next < from || next >= end ||
+			    (next - from) % width != 0)
 				return false;
-		} else if (to >= dfa->nnext || to % dfa->ncls != 0) {
-			return false;
 		}
-		if (++class == dfa->ncls)
-			class = 0;
+		for (unsigned k = to; k < width; k++)
+			if (dfa->next[row + k] > out_max)
+				return false;
 	}
 	return true;
 }
@@ -170,23 +143,24 @@ check_next(const struct dfa *dfa, const bool root_class[DFA_SYMBOLS])
 int
 dfa_check(const struct dfa *dfa, size_t nrules)
 {
-	bool root_class[DFA_SYMBOLS];
 	unsigned roots;
 
 	if (dfa->nroots < 1 || dfa->nroots > DFA_ROOTS_MAX ||
-	    nrules > DFA_RULES_MAX || dfa->nverdicts > DFA_VERDICTS_MAX)
+	    nrules > DFA_RULES_MAX || dfa->nverdicts > DFA_VERDICTS_MAX ||
+	    dfa->nnext > DFA_NEXT_MAX)
 		return -EPROTO;
 	roots = (1u << dfa->nroots) - 1;
 	if ((dfa->empty_roots & ~roots) != 0)
 		return -EPROTO;
-	if (dfa->ncls < 2 || dfa->ncls > DFA_SYMBOLS ||
-	    dfa->nnext > DFA_NEXT_MAX || dfa->nnext < dfa->ncls ||
-	    dfa->nnext % dfa->ncls != 0)
+	if (dfa->ncls < 1 || dfa->ncls > 256 || dfa->nnames < 1)
 		return -EPROTO;
-	if (dfa->start >= dfa->nnext || dfa->start % dfa->ncls != 0)
-		return -EPROTO;
-	if (!check_classes(dfa, root_class) || !check_verdicts(dfa, nrules) ||
-	    !check_next(dfa, root_class))
+	for (size_t i = 0; i < 256; i++)
+		if (dfa->cls[i] >= dfa->ncls)
+			return -EPROTO;
+	if (!check_verdicts(dfa, nrules) ||
+	    !check_rows(dfa, 0, dfa->start, dfa->ncls, 1, dfa->nnames - 1u) ||
+	    !check_rows(dfa, dfa->start, dfa->nnext, dfa->nnames, dfa->nroots,
+		dfa->nverdicts))
 		return -EPROTO;
 	return 0;
 }

@@ -1,12 +1,14 @@
 /*
- * Name rules as one automaton over a path that is read from its last byte to
- * its first.
+ * Name rules as one table for paths that are read from their last byte to
+ * their first.
  *
- * A path below guarded root i, c1/c2/.../cn, is the sequence: the bytes of cn
- * backwards, '/', the bytes of c(n-1) backwards, ..., the bytes of c1
- * backwards, and the symbol 256 + i. The root itself is that symbol alone.
- * Both sides make this sequence cheaply: from a string by going backwards,
- * from a dentry by going to its parent.
+ * A path below guarded root i, c1/c2/.../cn, is read as cn, ..., c1, each
+ * backwards, and then the root. Both sides come by that cheaply: from a string
+ * by going backwards, from a dentry by going to its parent. Each name is given
+ * a class first, and the path is judged by the classes of its names: a single
+ * automaton over the bytes would need the states that tell names apart again
+ * for each state that a path can be in, and the rules of an ordinary run would
+ * not fit.
  *
  * Patterns (SPEC D8, D9), on bytes, not on text:
  *	*	any run of bytes within one component
@@ -23,8 +25,8 @@
  * Compiling allocates and frees; it is pure otherwise. Walking allocates
  * nothing, has no branch that depends on the patterns, and cannot read outside
  * of a table that dfa_check() accepts, whoever wrote it. Used by control
- * (compile), the broker and the tests (walk); struct dfa is what the BPF
- * programs read (facts: u16 tables, entries multiplied by ncls, row 0 dead).
+ * (compile), the broker and the tests (walk); struct dfa is also what the BPF
+ * programs are to read.
  */
 #ifndef COMMON_DFA_H
 #define COMMON_DFA_H
@@ -34,7 +36,6 @@
 #include <stdint.h>
 
 #define DFA_ROOTS_MAX 16
-#define DFA_SYMBOLS (256 + DFA_ROOTS_MAX)
 #define DFA_NEXT_MAX 65536u
 #define DFA_VERDICTS_MAX 1024
 #define DFA_RULES_MAX 1024
@@ -50,7 +51,8 @@
 /*
  * Made by the compiler for each proper prefix of a write rule: asked when a
  * directory or a symbolic link is moved or exchanged (both ends), when a
- * symbolic link is made, and when one is hard-linked (D6).
+ * symbolic link is made, and when one is hard-linked (D6). A verdict with
+ * WRITE always has MOVE too.
  */
 #define DFA_MOVE 8u
 #define DFA_CONNECT 16u
@@ -97,20 +99,28 @@ struct dfa_verdict {
 };
 
 /*
- * State s is the row next[s .. s + ncls): states are row offsets, multiplied
- * by ncls already. The entry of a byte's class is the next state; the entry of
- * a root symbol's class is 0 (no rule) or 1 + the index of a verdict. No class
- * holds both kinds.
+ * Two tables in `next`, one behind the other. States are the offsets of their
+ * rows in it.
+ *
+ * Rows of names, from 0, each ncls + 1 wide. A name begins at state 0; for each
+ * of its bytes, the last first, s = next[s + cls[byte]]; then next[s + ncls]
+ * is the class of the name.
+ *
+ * Rows of paths, from `start`, each nnames + nroots wide. A path begins at
+ * state `start`; for the class of each name, the leaf's first,
+ * p = next[p + class]; then next[p + nnames + root] is 0 (no rule) or 1 + the
+ * index of a verdict.
  */
 struct dfa {
 	uint32_t nnext;
 	uint16_t start;
 	uint16_t ncls;
+	uint16_t nnames;
 	uint16_t nverdicts;
 	uint16_t nroots;
 	uint16_t empty_roots;
 	uint16_t masks; /* union of all verdicts: what need not be asked */
-	uint16_t cls[DFA_SYMBOLS]; /* 0 for the roots from nroots on */
+	uint8_t cls[256];
 	struct dfa_verdict verdict[DFA_VERDICTS_MAX];
 	uint16_t next[DFA_NEXT_MAX];
 };
@@ -129,10 +139,20 @@ const char *dfa_glob_why(const char *glob);
  * failure *ret is as it was. ret_bad may be NULL.
  *
  * The verdict's mask is the union over all rules that match and are not
- * lifted. Its rule is one of these: of those with more than MOVE, else of the
- * others, one that is satisfied nearest to the path's end.
+ * lifted. Its rule stands for the rules of one class, mask and roots, one of
+ * which matches: the first of them. Which one it is, is no matter for the
+ * verdict and would multiply the table; dfa_rule_matches() tells it apart.
  */
 int dfa_compile(const struct dfa_rules *, struct dfa *ret, size_t *ret_bad);
+
+/*
+ * Whether one rule alone denies this path: its mask (with MOVE), MOVE alone for
+ * what it needs on the way, or 0. Exemptions and roots are not looked at. Path:
+ * relative, clean. Slow, and apart from any table: to name a rule in an event.
+ * No allocation; 0 for what is no pattern.
+ */
+uint16_t dfa_rule_matches(const char *glob, bool ignore_case, uint16_t mask,
+    const char *path, size_t len);
 
 /*
  * Whether a walk of this table stays inside of it, for any path: 0 or -EPROTO.

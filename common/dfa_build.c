@@ -1,12 +1,17 @@
 /*
- * Compiles name rules: patterns to a nondeterministic automaton over the
- * reversed path, subset construction, merging of equal states, table. Runs in
- * control. Patterns are a client's, so that every size and the work as a whole
- * have a limit; passing one is -E2BIG.
+ * Compiles name rules. Runs in control. Patterns are a client's, so that every
+ * size and the work as a whole have a limit; passing one is -E2BIG.
  *
- * Each pattern c1/.../cn becomes a chain read from cn to c1. A write rule has a
- * second chain, for c1/.../c(n-1), that may be entered at each of its
- * components: these are the MOVE prefixes. What a chain reports is its item.
+ * Two automata, each by subset construction. The lower one reads a component
+ * backwards and says of which class the name is, that is, which components of
+ * patterns it matches. The upper one reads these classes, the path's last
+ * component first, and then the root. One automaton over all bytes would have
+ * the lower one's states once for each state of the upper.
+ *
+ * In the upper one, each pattern c1/.../cn is a chain read from cn to c1. A
+ * write rule has a second chain, for c1/.../c(n-1), that may be entered at
+ * each of its components: these are the MOVE prefixes. What a chain reports is
+ * its item.
  */
 #include "common/dfa.h"
 
@@ -16,55 +21,48 @@
 
 #include "common/cleanup.h"
 #include "common/dfa_glob.h"
+#include "common/dfa_sets.h"
 #include "common/size.h"
 
-#define NODES_MAX (1u << 19)
-#define SETS_MAX 4096u
-#define STATES_MAX 24576u
-#define MEMBERS_MAX (1u << 23) /* of all states together */
-#define WORK_MAX (1u << 26) /* node visits */
-#define MERGE_ROUNDS_MAX 512u
-#define NONE UINT32_MAX
+#define ATOMS_MAX (1u << 18)
+#define PARTS_MAX 16384u
+#define NODES_MAX 65536u
+#define BYTE_SETS_MAX 1024u
+#define NAME_STATES_MAX 24576u
+#define NAMES_MAX 8192u
+#define PATH_STATES_MAX 8192u
+#define CELLS_MAX (1u << 22) /* of a level's rows, before merging */
+#define WORK_MAX (1u << 26)
 
-/* What is reported when a chain ends at a root. */
+/* What is reported when a chain ends at a root. Equal ones are one. */
 struct item {
-	uint16_t mask;
-	uint16_t rule;
+	uint16_t mask; /* MOVE always beside WRITE */
+	uint16_t rule; /* the first one with this item */
 	uint16_t roots; /* less the empty ones */
+	enum dfa_class class;
 	bool exempts; /* reports nothing, lifts what is exemptible */
 	bool exemptible;
 	bool everywhere; /* holds below every root that has rules */
 };
 
+/* A component of a pattern; equal ones are one. */
+struct part {
+	size_t first; /* in atoms, in the pattern's order */
+	size_t natoms;
+};
+
 enum node_kind {
-	NODE_BYTE, /* one byte of a set, then next */
-	NODE_STAR, /* any bytes of this component, or next at once */
-	NODE_SLASH, /* '/', then next */
-	NODE_SPLIT, /* next or other, at once */
-	NODE_ANY, /* any bytes; after each '/' also next */
-	NODE_ROOT, /* the root symbol */
-	NODE_ENDS, /* the root symbol, or '/' and then next, a NODE_DONE */
-	NODE_DONE /* any bytes, then the root symbol */
+	NODE_NAME, /* a name that `part` matches, then next */
+	NODE_ANY, /* any names, then next */
+	NODE_END, /* the root */
+	NODE_DONE /* any names, then the root */
 };
 
 struct node {
 	enum node_kind kind;
+	uint32_t part;
 	uint32_t next;
-	uint32_t other; /* NODE_SPLIT: a node; NODE_BYTE: a set */
 	uint32_t item;
-};
-
-/* Numbers, growing. */
-struct list {
-	uint32_t *at;
-	size_t n;
-	size_t cap;
-};
-
-struct state {
-	size_t first; /* in members */
-	size_t n;
-	uint64_t hash;
 };
 
 struct compiler {
@@ -73,42 +71,51 @@ struct compiler {
 	int error; /* sticky */
 	size_t work;
 
-	struct item *items; /* two for a rule, one for an exemption */
+	struct item *items;
 	size_t nitems;
+	struct dfa_atom *atoms; /* of all parts */
+	size_t natoms;
+	size_t atoms_cap;
+	struct part *parts;
+	size_t nparts;
+	size_t parts_max;
 	struct node *nodes;
 	size_t nnodes;
-	size_t nodes_cap;
-	struct dfa_set *sets;
-	size_t nsets;
-	uint32_t single[256]; /* set of one byte, or NONE */
-	struct list starts;
+	size_t nodes_max;
+	uint32_t *node_buckets; /* 2 * nodes_max, a power of two */
+	struct dfa_list starts;
 
-	uint16_t cls[DFA_SYMBOLS];
-	unsigned ncls;
-	int symbol[DFA_SYMBOLS]; /* one of each class */
-	struct list *set_classes; /* of each set */
-	struct list wild; /* members of a state that take many bytes */
-	struct list *moves; /* targets for each class */
+	/* The lower level. Positions are numbers of atoms; position natoms +
+	 * p is the end of part p. */
+	struct dfa_set *byte_sets;
+	size_t nbyte_sets;
+	uint16_t *atom_set; /* of each atom */
+	uint16_t byte_class[256];
+	unsigned nbytes;
+	uint8_t byte_of[256]; /* one of each class */
+	uint32_t *atom_part;
+	struct dfa_sets name_states;
+	struct dfa_rows name_rows; /* out: the class of the name */
+	struct dfa_sets names; /* of each class: the parts it matches */
+	struct dfa_list *part_names; /* of each part: the classes */
 
-	struct list members;
-	struct state *states;
-	size_t nstates;
-	uint32_t *buckets; /* hash table of state numbers */
-	uint32_t *seen; /* of each node: the round it was met last */
+	/* The upper level. */
+	struct dfa_sets path_states;
+	struct dfa_rows path_rows; /* out: for each root, 1 + verdict or 0 */
+	uint32_t *seen; /* of each node or position: the round it was met */
 	uint32_t round;
-	struct list stack;
-	struct list now; /* a state in the making */
-
-	uint32_t *trans; /* nstates rows of ncls */
-	uint32_t *part; /* of each state: its class of equal ones */
-	uint32_t *part_new;
+	struct dfa_list now; /* a set in the making */
+	struct dfa_list wild;
+	struct dfa_list *moves; /* targets, for each class */
+	uint32_t *byte_cols;
+	uint32_t *name_cols;
 	struct dfa *out;
 };
 
 static void
 fail(struct compiler *c, int error)
 {
-	if (c->error == 0)
+	if (c->error == 0 && error < 0)
 		c->error = error;
 }
 
@@ -121,155 +128,110 @@ work(struct compiler *c, size_t n)
 }
 
 static void
-list_add(struct compiler *c, struct list *list, uint32_t value)
+add(struct compiler *c, struct dfa_list *list, uint32_t value)
 {
-	uint32_t *at;
-	size_t cap;
-
-	if (list->n == list->cap) {
-		cap = list->cap == 0 ? 64 : 2 * list->cap;
-		at = reallocarray(list->at, cap, sizeof(*at));
-		if (at == NULL) {
-			fail(c, -ENOMEM);
-			return;
-		}
-		list->at = at;
-		list->cap = cap;
-	}
-	list->at[list->n++] = value;
+	fail(c, dfa_list_add(list, value));
 }
 
-/* --- patterns to nodes -------------------------------------------------- */
+/* --- patterns to parts, nodes, items ------------------------------------ */
 
 static uint32_t
-node_add(struct compiler *c, enum node_kind kind, uint32_t next, uint32_t other,
-    uint32_t item)
+part_add(struct compiler *c, const struct dfa_glob *glob, size_t number)
 {
-	struct node *nodes;
-	size_t cap;
+	const struct dfa_part *part = &glob->parts[number];
+	const struct dfa_atom *atoms = glob->atoms + part->first;
+	struct dfa_atom *grown;
+	size_t size = part->natoms * sizeof(*atoms);
 
-	if (c->nnodes == NODES_MAX) {
+	for (size_t i = 0; i < c->nparts; i++)
+		if (c->parts[i].natoms == part->natoms &&
+		    memcmp(c->atoms + c->parts[i].first, atoms, size) == 0)
+			return (uint32_t)i;
+	work(c, c->nparts);
+	if (c->nparts == c->parts_max || c->natoms + part->natoms > ATOMS_MAX) {
 		fail(c, -E2BIG);
 		return 0;
 	}
-	if (c->nnodes == c->nodes_cap) {
-		cap = c->nodes_cap == 0 ? 1024 : 2 * c->nodes_cap;
-		nodes = reallocarray(c->nodes, cap, sizeof(*nodes));
-		if (nodes == NULL) {
+	if (c->natoms + part->natoms > c->atoms_cap) {
+		c->atoms_cap = 2 * (c->natoms + part->natoms);
+		grown = reallocarray(c->atoms, c->atoms_cap, sizeof(*grown));
+		if (grown == NULL) {
 			fail(c, -ENOMEM);
 			return 0;
 		}
-		c->nodes = nodes;
-		c->nodes_cap = cap;
+		c->atoms = grown;
 	}
-	c->nodes[c->nnodes] = (struct node){ kind, next, other, item };
-	return (uint32_t)c->nnodes++;
+	memcpy(c->atoms + c->natoms, atoms, size);
+	c->parts[c->nparts] = (struct part){ c->natoms, part->natoms };
+	c->natoms += part->natoms;
+	return (uint32_t)c->nparts++;
 }
 
-/* The byte, if a set has just one; -1. */
-static int
-set_single(const struct dfa_set *set)
-{
-	int found = -1;
-
-	for (int word = 0; word < 4; word++) {
-		uint64_t bits = set->bits[word];
-
-		if (bits == 0)
-			continue;
-		if (found >= 0 || (bits & (bits - 1)) != 0)
-			return -1;
-		found = 64 * word + __builtin_ctzll(bits);
-	}
-	return found;
-}
-
-/* The number of an equal set. */
 static uint32_t
-set_add(struct compiler *c, const struct dfa_set *set)
+node_add(struct compiler *c, struct node node)
 {
-	int byte = set_single(set);
-	struct dfa_set *sets;
+	size_t mask = 2 * c->nodes_max - 1;
+	size_t slot =
+	    ((node.part * 31u + node.next) * 31u + node.item * 4u + node.kind) *
+	    0x9e3779b1u;
 
-	if (byte >= 0 && c->single[byte] != NONE)
-		return c->single[byte];
-	for (size_t i = 0; byte < 0 && i < c->nsets; i++)
-		if (memcmp(&c->sets[i], set, sizeof(*set)) == 0)
-			return (uint32_t)i;
-	work(c, c->nsets);
-	if (c->nsets == SETS_MAX) {
+	for (slot &= mask; c->node_buckets[slot] != 0;
+	     slot = (slot + 1) & mask) {
+		const struct node *n = &c->nodes[c->node_buckets[slot] - 1];
+
+		if (n->kind == node.kind && n->part == node.part &&
+		    n->next == node.next && n->item == node.item)
+			return c->node_buckets[slot] - 1;
+	}
+	if (c->nnodes == c->nodes_max) {
 		fail(c, -E2BIG);
 		return 0;
 	}
-	sets = reallocarray(c->sets, c->nsets + 1, sizeof(*sets));
-	if (sets == NULL) {
-		fail(c, -ENOMEM);
-		return 0;
-	}
-	c->sets = sets;
-	c->sets[c->nsets] = *set;
-	if (byte >= 0)
-		c->single[byte] = (uint32_t)c->nsets;
-	return (uint32_t)c->nsets++;
-}
-
-/* The nodes of one component, read backwards, before node. */
-static uint32_t
-part_nodes(struct compiler *c, const struct dfa_glob *glob,
-    const struct dfa_part *part, uint32_t node, uint32_t item)
-{
-	for (size_t i = 0; i < part->natoms; i++) {
-		const struct dfa_atom *atom = &glob->atoms[part->first + i];
-
-		if (atom->star)
-			node = node_add(c, NODE_STAR, node, 0, item);
-		else
-			node = node_add(c, NODE_BYTE, node,
-			    set_add(c, &atom->set), item);
-	}
-	return node;
+	c->nodes[c->nnodes] = node;
+	c->node_buckets[slot] = (uint32_t)++c->nnodes;
+	return (uint32_t)c->nnodes - 1;
 }
 
 /*
- * The chain for the first n parts. Returns the node to begin at when the last
- * of them is the path's last; with `prefixes`, every part may be (except a
- * pattern of any path at all), and all are begun at.
+ * The chain for the first n parts. It begins where the last of them is the
+ * path's last; with `prefixes`, every part may be (except a pattern of any
+ * path at all), and it begins at each.
  */
 static void
 chain(struct compiler *c, const struct dfa_glob *glob, size_t n, uint32_t item,
     bool prefixes)
 {
-	uint32_t done = node_add(c, NODE_DONE, 0, 0, item);
-	uint32_t node = done, any;
-	bool lone = false;
+	bool floating = glob->parts[0].any;
+	struct node node = { .kind = floating ? NODE_DONE : NODE_END,
+		.item = item };
+	uint32_t at = node_add(c, node);
 
-	for (size_t i = 0; i < n && c->error == 0; i++) {
-		const struct dfa_part *part = &glob->parts[i];
-
-		lone = i == 0 && part->any;
-		if (part->any && i > 0) {
-			any = node_add(c, NODE_ANY, node, 0, item);
-			node = node_add(c, NODE_SPLIT, node, any, item);
-		} else if (!part->any) {
-			if (i == 0)
-				node = node_add(c, NODE_ROOT, 0, 0, item);
-			else if (i == 1 && glob->parts[0].any)
-				node = node_add(c, NODE_ENDS, done, 0, item);
-			else
-				node = node_add(c, NODE_SLASH, node, 0, item);
-			node = part_nodes(c, glob, part, node, item);
-		}
-		if (prefixes ? !lone : i + 1 == n)
-			list_add(c, &c->starts, node);
+	if (floating && n == 1 && !prefixes)
+		add(c, &c->starts, at);
+	for (size_t i = floating; i < n && c->error == 0; i++) {
+		node.kind = glob->parts[i].any ? NODE_ANY : NODE_NAME;
+		node.part = glob->parts[i].any ? 0 : part_add(c, glob, i);
+		node.next = at;
+		at = node_add(c, node);
+		if (prefixes || i + 1 == n)
+			add(c, &c->starts, at);
 	}
 }
 
 static uint32_t
-item_add(struct compiler *c, const struct item *item)
+item_add(struct compiler *c, struct item item)
 {
-	c->items[c->nitems] = *item;
-	c->items[c->nitems].roots &= c->ruled;
-	c->items[c->nitems].everywhere = (item->roots & c->ruled) == c->ruled;
+	item.roots &= c->ruled;
+	item.everywhere = item.roots == c->ruled;
+	for (size_t i = 0; i < c->nitems; i++) {
+		const struct item *have = &c->items[i];
+
+		if (have->mask == item.mask && have->roots == item.roots &&
+		    have->class == item.class && have->exempts == item.exempts)
+			return (uint32_t)i;
+	}
+	work(c, c->nitems);
+	c->items[c->nitems] = item;
 	return (uint32_t)c->nitems++;
 }
 
@@ -277,12 +239,14 @@ static int
 add_rule(struct compiler *c, size_t number)
 {
 	const struct dfa_rule *rule = &c->in->rules[number];
+	bool write = (rule->mask & DFA_WRITE) != 0;
 	struct dfa_glob glob = { 0 };
 	const char *why;
 	struct item item = {
-		.mask = rule->mask,
+		.mask = (uint16_t)(rule->mask | (write ? DFA_MOVE : 0)),
 		.rule = (uint16_t)number,
 		.roots = rule->roots,
+		.class = rule->class,
 		.exemptible = rule->class == DFA_BUILTIN,
 	};
 	int r;
@@ -294,11 +258,11 @@ add_rule(struct compiler *c, size_t number)
 	if (r < 0)
 		return r;
 	if ((rule->roots & c->ruled) != 0) {
-		chain(c, &glob, glob.nparts, item_add(c, &item), false);
+		chain(c, &glob, glob.nparts, item_add(c, item), false);
 		item.mask = DFA_MOVE;
 		item.exemptible = false;
-		if ((rule->mask & DFA_WRITE) != 0 && glob.nparts > 1)
-			chain(c, &glob, glob.nparts - 1, item_add(c, &item),
+		if (write && glob.nparts > (glob.parts[0].any ? 2 : 1))
+			chain(c, &glob, glob.nparts - 1, item_add(c, item),
 			    true);
 	}
 	dfa_glob_done(&glob);
@@ -319,7 +283,7 @@ add_exemption(struct compiler *c, size_t number)
 	if (r < 0)
 		return r;
 	if ((exemption->roots & c->ruled) != 0)
-		chain(c, &glob, glob.nparts, item_add(c, &item), false);
+		chain(c, &glob, glob.nparts, item_add(c, item), false);
 	dfa_glob_done(&glob);
 	return 0;
 }
@@ -348,154 +312,258 @@ add_all(struct compiler *c, size_t *ret_bad)
 	return r < 0 ? r : c->error;
 }
 
-/* --- classes of symbols ------------------------------------------------- */
+/* --- the lower level ---------------------------------------------------- */
 
-/* Every class is split into its symbols that are in and those that are not. */
-static void
-split_classes(struct compiler *c, const bool in[DFA_SYMBOLS])
-{
-	bool has_in[DFA_SYMBOLS] = { false }, has_out[DFA_SYMBOLS] = { false };
-	uint16_t to[DFA_SYMBOLS];
-	unsigned old = c->ncls;
-
-	for (size_t i = 0; i < 256 + c->in->nroots; i++) {
-		if (in[i])
-			has_in[c->cls[i]] = true;
-		else
-			has_out[c->cls[i]] = true;
-	}
-	for (unsigned i = 0; i < old; i++)
-		to[i] = has_in[i] && has_out[i] ? (uint16_t)c->ncls++ :
-						  (uint16_t)i;
-	for (size_t i = 0; i < 256 + c->in->nroots; i++)
-		if (in[i])
-			c->cls[i] = to[c->cls[i]];
-}
-
-/* Symbols that no node tells apart share a class: bytes, '/', roots. */
+/* The numbers of the atoms' sets, equal ones once. */
 static int
-make_classes(struct compiler *c)
+make_byte_sets(struct compiler *c)
 {
-	bool in[DFA_SYMBOLS];
+	size_t k;
 
-	c->ncls = 2;
-	for (size_t i = 0; i < 256 + c->in->nroots; i++)
-		c->cls[i] = i >= 256;
-	memset(in, 0, sizeof(in));
-	in['/'] = true;
-	split_classes(c, in);
-	for (size_t s = 0; s < c->nsets; s++) {
-		for (size_t i = 0; i < DFA_SYMBOLS; i++)
-			in[i] = i < 256 &&
-			    dfa_set_has(&c->sets[s], (unsigned char)i);
-		split_classes(c, in);
-	}
-	for (size_t n = 0; n < c->nitems; n++) {
-		for (size_t i = 0; i < DFA_SYMBOLS; i++)
-			in[i] = i >= 256 &&
-			    (c->items[n].roots & (1u << (i - 256))) != 0;
-		split_classes(c, in);
-	}
-	for (size_t i = 256 + c->in->nroots; i-- > 0;)
-		c->symbol[c->cls[i]] = (int)i;
-	c->set_classes = calloc(c->nsets + 1, sizeof(*c->set_classes));
-	c->moves = calloc(c->ncls, sizeof(*c->moves));
-	if (c->set_classes == NULL || c->moves == NULL)
+	c->byte_sets = calloc(BYTE_SETS_MAX, sizeof(*c->byte_sets));
+	c->atom_set = calloc(c->natoms + 1, sizeof(*c->atom_set));
+	c->atom_part = calloc(c->natoms + 1, sizeof(*c->atom_part));
+	if (c->byte_sets == NULL || c->atom_set == NULL || c->atom_part == NULL)
 		return -ENOMEM;
-	for (size_t s = 0; s < c->nsets; s++)
-		for (unsigned k = 0; k < c->ncls; k++)
-			if (c->symbol[k] < 256 &&
-			    dfa_set_has(&c->sets[s],
-				(unsigned char)c->symbol[k]))
-				list_add(c, &c->set_classes[s], k);
-	return c->error;
+	for (size_t i = 0; i < c->natoms; i++) {
+		const struct dfa_set *set = &c->atoms[i].set;
+
+		for (k = 0; k < c->nbyte_sets; k++)
+			if (memcmp(&c->byte_sets[k], set, sizeof(*set)) == 0)
+				break;
+		work(c, k);
+		if (k == BYTE_SETS_MAX || c->error != 0)
+			return -E2BIG;
+		if (k == c->nbyte_sets)
+			c->byte_sets[c->nbyte_sets++] = *set;
+		c->atom_set[i] = (uint16_t)k;
+	}
+	for (size_t p = 0; p < c->nparts; p++)
+		for (size_t i = 0; i < c->parts[p].natoms; i++)
+			c->atom_part[c->parts[p].first + i] = (uint32_t)p;
+	return 0;
 }
 
-/* --- sets of nodes ------------------------------------------------------ */
-
-/* A node and what it reaches without a symbol, once, into c->now. */
+/* Bytes that no set tells apart share a class. */
 static void
-reach(struct compiler *c, uint32_t first)
+make_byte_classes(struct compiler *c)
 {
-	list_add(c, &c->stack, first);
-	while (c->stack.n > 0 && c->error == 0) {
-		uint32_t n = c->stack.at[--c->stack.n];
-		const struct node *node = &c->nodes[n];
+	c->nbytes = 1;
+	for (size_t s = 0; s < c->nbyte_sets; s++) {
+		bool has_in[256] = { false }, has_out[256] = { false };
+		uint16_t to[256];
+		unsigned old = c->nbytes;
+
+		for (unsigned b = 0; b < 256; b++) {
+			bool in =
+			    dfa_set_has(&c->byte_sets[s], (unsigned char)b);
+
+			(in ? has_in : has_out)[c->byte_class[b]] = true;
+		}
+		for (unsigned k = 0; k < old; k++)
+			to[k] = has_in[k] && has_out[k] ?
+			    (uint16_t)c->nbytes++ :
+			    (uint16_t)k;
+		for (unsigned b = 0; b < 256; b++)
+			if (dfa_set_has(&c->byte_sets[s], (unsigned char)b))
+				c->byte_class[b] = to[c->byte_class[b]];
+	}
+	for (unsigned b = 256; b-- > 0;)
+		c->byte_of[c->byte_class[b]] = (uint8_t)b;
+}
+
+/* Position n of the lower level and what it reaches at once: a position is
+ * the atom that is read next, backwards, or the end of its part. */
+static void
+reach_atom(struct compiler *c, size_t n)
+{
+	for (;;) {
+		const struct part *part;
 
 		work(c, 1);
 		if (c->seen[n] == c->round)
-			continue;
+			return;
 		c->seen[n] = c->round;
-		if (node->kind == NODE_SPLIT) {
-			list_add(c, &c->stack, node->other);
-			list_add(c, &c->stack, node->next);
-			continue;
-		}
-		list_add(c, &c->now, n);
-		if (node->kind == NODE_STAR)
-			list_add(c, &c->stack, node->next);
+		add(c, &c->now, (uint32_t)n);
+		if (n >= c->natoms || !c->atoms[n].star)
+			return;
+		part = &c->parts[c->atom_part[n]];
+		n = n == part->first ? c->natoms + c->atom_part[n] : n - 1;
 	}
 }
 
+/* The state after a byte of class k. */
 static void
-begin_set(struct compiler *c)
+step_atoms(struct compiler *c, const struct dfa_set_span *from, unsigned k)
 {
+	const uint32_t *at = c->name_states.members.at + from->first;
+
 	c->now.n = 0;
 	c->round++;
+	work(c, from->n);
+	for (size_t i = 0; i < from->n; i++) {
+		size_t n = at[i];
+
+		if (n >= c->natoms)
+			continue;
+		if (c->atoms[n].star)
+			reach_atom(c, n);
+		else if (dfa_set_has(&c->byte_sets[c->atom_set[n]],
+			     c->byte_of[k]))
+			reach_atom(c,
+			    n == c->parts[c->atom_part[n]].first ?
+				c->natoms + c->atom_part[n] :
+				n - 1);
+	}
 }
 
-/* Whether what x may still report is nothing beside what y reports for sure:
- * y is done and holds everywhere, and no exemption lifts it but also x. */
-static bool
-covers(const struct item *y, const struct item *x)
+/* The class of the names that end in this state: the parts that end in it. */
+static uint32_t
+class_of_name(struct compiler *c, const struct dfa_set_span *state)
 {
-	if (x->exempts || y->exempts)
-		return y->exempts && (x->exempts || x->exemptible);
-	return (x->mask & ~y->mask) == 0 && (!y->exemptible || x->exemptible);
+	uint32_t class = 0;
+
+	c->now.n = 0;
+	for (size_t i = 0; i < state->n; i++) {
+		uint32_t n = c->name_states.members.at[state->first + i];
+
+		if (n >= c->natoms)
+			add(c, &c->now, n - (uint32_t)c->natoms);
+	}
+	fail(c, dfa_sets_add(&c->names, &c->now, NAMES_MAX, &class));
+	return class;
+}
+
+static uint32_t
+state_of_now(struct compiler *c, struct dfa_sets *states, struct dfa_rows *rows,
+    size_t max)
+{
+	uint32_t state = 0;
+
+	dfa_list_sort(&c->now);
+	if (c->error == 0)
+		fail(c, dfa_sets_add(states, &c->now, max, &state));
+	if (c->error == 0 && states->n > rows->n)
+		fail(c, dfa_rows_add(rows, CELLS_MAX));
+	return state;
+}
+
+/* State 0 is where a name begins, class 0 that of names in no part. */
+static int
+make_names(struct compiler *c)
+{
+	uint32_t none = 0;
+
+	c->name_rows.to = c->nbytes;
+	c->name_rows.out = 1;
+	c->seen =
+	    calloc(c->natoms + c->nparts + c->nnodes + 1, sizeof(*c->seen));
+	if (c->seen == NULL ||
+	    dfa_sets_add(&c->names, &c->now, NAMES_MAX, &none) < 0)
+		return -ENOMEM;
+	c->round++;
+	for (size_t p = 0; p < c->nparts; p++)
+		reach_atom(c, c->parts[p].first + c->parts[p].natoms - 1);
+	(void)state_of_now(c, &c->name_states, &c->name_rows, NAME_STATES_MAX);
+	for (size_t s = 0; s < c->name_states.n && c->error == 0; s++) {
+		struct dfa_set_span span = c->name_states.spans[s];
+		uint32_t to = class_of_name(c, &span);
+
+		dfa_row(&c->name_rows, s)[c->nbytes] = to;
+		for (unsigned k = 0; k < c->nbytes && c->error == 0; k++) {
+			step_atoms(c, &span, k);
+			to = state_of_now(c, &c->name_states, &c->name_rows,
+			    NAME_STATES_MAX);
+			dfa_row(&c->name_rows, s)[k] = to;
+		}
+	}
+	return c->error;
+}
+
+/* --- the upper level: sets of nodes ------------------------------------- */
+
+/* A node and what it reaches without a name. */
+static void
+reach_node(struct compiler *c, uint32_t n)
+{
+	for (;;) {
+		work(c, 1);
+		if (c->seen[n] == c->round)
+			return;
+		c->seen[n] = c->round;
+		add(c, &c->now, n);
+		if (c->nodes[n].kind != NODE_ANY)
+			return;
+		n = c->nodes[n].next;
+	}
 }
 
 /*
- * Drops nodes of c->now that no longer matter, which is what keeps the number
- * of states near the sum of the patterns' lengths, not their product. Of two
- * that cover each other the lower one stays.
+ * Whether what x may still report is nothing beside what y reports for sure: y
+ * is done and holds everywhere, and no exemption that can still come (lifting)
+ * lifts it but not x.
+ */
+static bool
+covers(const struct item *y, const struct item *x, bool lifting)
+{
+	if (x->exempts || y->exempts)
+		return y->exempts && (x->exempts || x->exemptible);
+	return (x->mask & ~y->mask) == 0 &&
+	    (!lifting || !y->exemptible || x->exemptible);
+}
+
+/* Whether node n goes, beside what is done. Of two that cover each other the
+ * lower item stays. */
+static bool
+is_covered(const struct compiler *c, uint32_t n, const uint32_t *done,
+    size_t ndone, bool lifting)
+{
+	const struct node *node = &c->nodes[n];
+	const struct item *x = &c->items[node->item];
+	bool stays = node->kind == NODE_DONE && x->everywhere;
+
+	for (size_t d = 0; d < ndone; d++) {
+		const struct item *y = &c->items[done[d]];
+
+		if (y == x ? !stays :
+			     covers(y, x, lifting) &&
+			    !(stays && covers(x, y, lifting) && x < y))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Drops nodes of c->now that no longer matter, which keeps the number of
+ * states near the sum of the patterns' lengths instead of their product.
  */
 static void
 prune(struct compiler *c)
 {
 	uint32_t done[64];
 	size_t ndone = 0, kept = 0;
-	bool exemptible = false;
+	bool exemptible = false, lifting = false;
 
-	for (size_t i = 0; i < c->now.n && ndone < ARRAY_LEN(done); i++) {
+	for (size_t i = 0; i < c->now.n; i++) {
 		const struct node *node = &c->nodes[c->now.at[i]];
+		const struct item *item = &c->items[node->item];
 
-		if (node->kind == NODE_DONE && c->items[node->item].everywhere)
+		lifting |= item->exempts;
+		if (node->kind == NODE_DONE && item->everywhere &&
+		    ndone < ARRAY_LEN(done))
 			done[ndone++] = node->item;
 	}
 	work(c, c->now.n * (1 + ndone));
 	for (size_t i = 0; i < c->now.n; i++) {
-		const struct node *node = &c->nodes[c->now.at[i]];
-		const struct item *x = &c->items[node->item];
-		bool drop = false;
+		uint32_t n = c->now.at[i];
 
-		for (size_t d = 0; d < ndone && !drop; d++) {
-			const struct item *y = &c->items[done[d]];
-
-			if (y == x)
-				drop = node->kind != NODE_DONE;
-			else
-				drop = covers(y, x) &&
-				    !(node->kind == NODE_DONE &&
-					x->everywhere && covers(x, y) &&
-					x < y);
-		}
-		if (!drop) {
-			c->now.at[kept++] = c->now.at[i];
-			exemptible |= x->exemptible;
-		}
+		if (is_covered(c, n, done, ndone, lifting))
+			continue;
+		exemptible |= c->items[c->nodes[n].item].exemptible;
+		c->now.at[kept++] = n;
 	}
 	c->now.n = kept;
-	if (exemptible)
+	if (exemptible || !lifting)
 		return;
 	kept = 0;
 	for (size_t i = 0; i < c->now.n; i++)
@@ -504,145 +572,91 @@ prune(struct compiler *c)
 	c->now.n = kept;
 }
 
+/* --- the upper level: rows ---------------------------------------------- */
+
 static int
-compare_numbers(const void *a, const void *b)
+make_part_names(struct compiler *c)
 {
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	c->part_names = calloc(c->nparts + 1, sizeof(*c->part_names));
+	c->moves = calloc(c->names.n, sizeof(*c->moves));
+	if (c->part_names == NULL || c->moves == NULL)
+		return -ENOMEM;
+	for (size_t k = 0; k < c->names.n; k++) {
+		const struct dfa_set_span *s = &c->names.spans[k];
 
-	return (x > y) - (x < y);
+		for (size_t i = 0; i < s->n; i++)
+			add(c,
+			    &c->part_names[c->names.members.at[s->first + i]],
+			    (uint32_t)k);
+	}
+	return c->error;
 }
 
-static uint64_t
-hash_numbers(const uint32_t *at, size_t n)
-{
-	uint64_t hash = 0xcbf29ce484222325u;
-
-	for (size_t i = 0; i < n; i++) {
-		hash = (hash ^ at[i]) * 0x100000001b3u;
-		hash ^= hash >> 29;
-	}
-	return hash;
-}
-
-#define BUCKETS 65536u /* more than twice STATES_MAX */
-
-/* The number of the state that c->now is; a new one if there is none. */
-static uint32_t
-state_of_now(struct compiler *c)
-{
-	uint64_t hash;
-	size_t slot;
-
-	prune(c);
-	if (c->error != 0)
-		return 0;
-	if (c->now.n > 1)
-		qsort(c->now.at, c->now.n, sizeof(*c->now.at), compare_numbers);
-	hash = hash_numbers(c->now.at, c->now.n);
-	for (slot = hash % BUCKETS; c->buckets[slot] != NONE;
-	     slot = (slot + 1) % BUCKETS) {
-		const struct state *s = &c->states[c->buckets[slot]];
-
-		if (s->hash == hash && s->n == c->now.n &&
-		    (s->n == 0 ||
-			memcmp(c->members.at + s->first, c->now.at,
-			    s->n * sizeof(*c->now.at)) == 0))
-			return c->buckets[slot];
-	}
-	if (c->nstates == STATES_MAX ||
-	    c->members.n + c->now.n > MEMBERS_MAX) {
-		fail(c, -E2BIG);
-		return 0;
-	}
-	c->states[c->nstates] = (struct state){ c->members.n, c->now.n, hash };
-	for (size_t i = 0; i < c->now.n; i++)
-		list_add(c, &c->members, c->now.at[i]);
-	c->buckets[slot] = (uint32_t)c->nstates;
-	return (uint32_t)c->nstates++;
-}
-
-/* --- subset construction ------------------------------------------------ */
-
-/* Nodes of state s by the class that they take: one list a class, and one of
- * those that take any byte. */
+/* Nodes of a state by the class of names that they take: one list a class,
+ * and one of those that take any name. */
 static void
-sort_members(struct compiler *c, const struct state *s)
+sort_members(struct compiler *c, const struct dfa_set_span *s)
 {
-	unsigned slash = c->cls['/'];
-
 	c->wild.n = 0;
-	for (unsigned k = 0; k < c->ncls; k++)
+	for (size_t k = 0; k < c->names.n; k++)
 		c->moves[k].n = 0;
 	for (size_t i = 0; i < s->n; i++) {
-		uint32_t n = c->members.at[s->first + i];
+		uint32_t n = c->path_states.members.at[s->first + i];
 		const struct node *node = &c->nodes[n];
-		const struct list *classes;
+		const struct dfa_list *names = &c->part_names[node->part];
 
-		switch (node->kind) {
-		case NODE_BYTE:
-			classes = &c->set_classes[node->other];
-			for (size_t k = 0; k < classes->n; k++)
-				list_add(c, &c->moves[classes->at[k]],
-				    node->next);
-			work(c, classes->n);
-			break;
-		case NODE_SLASH:
-		case NODE_ENDS:
-			list_add(c, &c->moves[slash], node->next);
-			break;
-		case NODE_ANY:
-			list_add(c, &c->moves[slash], node->next);
-			list_add(c, &c->moves[slash], n);
-			list_add(c, &c->wild, n);
-			break;
-		case NODE_DONE:
-			list_add(c, &c->moves[slash], n);
-			list_add(c, &c->wild, n);
-			break;
-		case NODE_STAR:
-			list_add(c, &c->wild, n);
-			break;
-		case NODE_SPLIT:
-		case NODE_ROOT:
-			break;
-		}
+		if (node->kind == NODE_ANY || node->kind == NODE_DONE)
+			add(c, &c->wild, n);
+		if (node->kind != NODE_NAME)
+			continue;
+		for (size_t k = 0; k < names->n; k++)
+			add(c, &c->moves[names->at[k]], node->next);
+		work(c, names->n);
 	}
+}
+
+static bool
+ends_at(const struct node *node, const struct item *item, unsigned root)
+{
+	return (node->kind == NODE_END || node->kind == NODE_DONE) &&
+	    (item->roots & (1u << root)) != 0;
 }
 
 static struct dfa_verdict
-verdict_at(const struct compiler *c, const struct state *s, unsigned root)
+verdict_at(const struct compiler *c, const struct dfa_set_span *s,
+    unsigned root)
 {
 	struct dfa_verdict v = { 0, DFA_RULE_NONE };
 	uint16_t move_rule = DFA_RULE_NONE;
+	const uint32_t *at = c->path_states.members.at + s->first;
 	bool exempt = false;
 
-	for (int pass = 0; pass < 2; pass++) {
-		for (size_t i = 0; i < s->n; i++) {
-			const struct node *node =
-			    &c->nodes[c->members.at[s->first + i]];
-			const struct item *item = &c->items[node->item];
+	for (size_t i = 0; i < s->n; i++) {
+		const struct node *node = &c->nodes[at[i]];
+		const struct item *item = &c->items[node->item];
 
-			if (node->kind < NODE_ROOT ||
-			    (item->roots & (1u << root)) == 0)
-				continue;
-			if (pass == 0)
-				exempt |= item->exempts;
-			if (pass == 0 || item->exempts ||
-			    (exempt && item->exemptible))
-				continue;
-			v.mask |= item->mask;
-			if (item->mask == DFA_MOVE && item->rule < move_rule)
-				move_rule = item->rule;
-			if (item->mask != DFA_MOVE && item->rule < v.rule)
-				v.rule = item->rule;
-		}
+		if (ends_at(node, item, root))
+			exempt |= item->exempts;
+	}
+	for (size_t i = 0; i < s->n; i++) {
+		const struct node *node = &c->nodes[at[i]];
+		const struct item *item = &c->items[node->item];
+
+		if (!ends_at(node, item, root) || item->exempts ||
+		    (exempt && item->exemptible))
+			continue;
+		v.mask |= item->mask;
+		if (item->mask == DFA_MOVE && item->rule < move_rule)
+			move_rule = item->rule;
+		if (item->mask != DFA_MOVE && item->rule < v.rule)
+			v.rule = item->rule;
 	}
 	if (v.rule == DFA_RULE_NONE)
 		v.rule = move_rule;
 	return v;
 }
 
-/* The entry of a root's column: 0, or 1 + the number of an equal verdict. */
+/* 0, or 1 + the number of an equal verdict. */
 static uint32_t
 verdict_number(struct compiler *c, struct dfa_verdict v)
 {
@@ -664,166 +678,137 @@ verdict_number(struct compiler *c, struct dfa_verdict v)
 	return out->nverdicts;
 }
 
+/* What any name leads to, whatever else it does: into c->wild, in order, and
+ * marked as met in this round. */
+static void
+reach_wild(struct compiler *c)
+{
+	struct dfa_list swap;
+
+	c->now.n = 0;
+	c->round++;
+	for (size_t i = 0; i < c->wild.n; i++)
+		reach_node(c, c->wild.at[i]);
+	dfa_list_sort(&c->now);
+	swap = c->wild;
+	c->wild = c->now;
+	c->now = swap;
+}
+
+/* The state after a name of class k. No part matches class 0. */
+static uint32_t
+state_after(struct compiler *c, size_t k)
+{
+	c->now.n = 0;
+	work(c, c->wild.n / 8);
+	for (size_t i = 0; i < c->wild.n; i++)
+		add(c, &c->now, c->wild.at[i]);
+	for (size_t i = 0; i < c->moves[k].n; i++)
+		reach_node(c, c->moves[k].at[i]);
+	/* Marks are those of reach_wild(); what was met beside it may be met
+	 * again for the next class. */
+	for (size_t i = c->wild.n; i < c->now.n; i++)
+		c->seen[c->now.at[i]] = 0;
+	prune(c);
+	return state_of_now(c, &c->path_states, &c->path_rows, PATH_STATES_MAX);
+}
+
 /* The row of state number s; makes the states that it leads to. */
 static void
 make_row(struct compiler *c, size_t s)
 {
-	struct state state = c->states[s];
-	uint32_t *row = c->trans + s * c->ncls;
-	unsigned slash = c->cls['/'];
+	struct dfa_set_span span = c->path_states.spans[s];
+	uint32_t to;
 
-	sort_members(c, &state);
-	for (unsigned k = 0; k < c->ncls && c->error == 0; k++) {
-		if (c->symbol[k] >= 256) {
-			row[k] = verdict_number(c, verdict_at(c, &state,
-			    (unsigned)c->symbol[k] - 256));
-			work(c, 2 * state.n);
-			continue;
-		}
-		begin_set(c);
-		for (size_t i = 0; i < c->moves[k].n; i++)
-			reach(c, c->moves[k].at[i]);
-		for (size_t i = 0; k != slash && i < c->wild.n; i++)
-			reach(c, c->wild.at[i]);
-		row[k] = state_of_now(c);
+	sort_members(c, &span);
+	for (unsigned i = 0; i < c->in->nroots; i++) {
+		uint32_t number = verdict_number(c, verdict_at(c, &span, i));
+
+		dfa_row(&c->path_rows, s)[c->names.n + i] = number;
+		work(c, 2 * span.n);
+	}
+	reach_wild(c);
+	for (size_t k = 0; k < c->names.n && c->error == 0; k++) {
+		/* A new state may move the rows. */
+		if (k == 0 || c->moves[k].n > 0)
+			to = state_after(c, k);
+		else
+			to = dfa_row(&c->path_rows, s)[0];
+		dfa_row(&c->path_rows, s)[k] = to;
 	}
 }
 
-/* State 0 is the empty set, 1 (or 0, without rules) the start. */
 static int
-make_states(struct compiler *c)
+make_paths(struct compiler *c)
 {
-	size_t cells;
+	int r = make_part_names(c);
 
-	if (!size_mul(STATES_MAX, c->ncls, &cells))
-		return -E2BIG;
-	c->states = calloc(STATES_MAX, sizeof(*c->states));
-	c->trans = calloc(cells, sizeof(*c->trans));
-	c->buckets = malloc(BUCKETS * sizeof(*c->buckets));
-	c->seen = calloc(c->nnodes + 1, sizeof(*c->seen));
-	if (c->states == NULL || c->trans == NULL || c->buckets == NULL ||
-	    c->seen == NULL)
-		return -ENOMEM;
-	memset(c->buckets, 0xff, BUCKETS * sizeof(*c->buckets));
-	begin_set(c);
-	(void)state_of_now(c);
-	begin_set(c);
+	if (r < 0)
+		return r;
+	c->path_rows.to = c->names.n;
+	c->path_rows.out = c->in->nroots;
+	c->now.n = 0;
+	c->round++;
 	for (size_t i = 0; i < c->starts.n; i++)
-		reach(c, c->starts.at[i]);
-	(void)state_of_now(c);
-	for (size_t s = 0; s < c->nstates && c->error == 0; s++)
+		reach_node(c, c->starts.at[i]);
+	prune(c);
+	(void)state_of_now(c, &c->path_states, &c->path_rows, PATH_STATES_MAX);
+	for (size_t s = 0; s < c->path_states.n && c->error == 0; s++)
 		make_row(c, s);
 	return c->error;
 }
 
-/* --- equal states, table ------------------------------------------------ */
+/* --- table -------------------------------------------------------------- */
 
-/* What tells state s from others so far: its class and those it leads to. */
-static bool
-equal_rows(const struct compiler *c, size_t a, size_t b, bool first)
+/* Classes of names that the upper level does not tell apart become one, then
+ * states and bytes of the lower one. */
+static int
+merge_levels(struct compiler *c)
 {
-	const uint32_t *x = c->trans + a * c->ncls, *y = c->trans + b * c->ncls;
+	int r =
+	    dfa_rows_merge(&c->path_rows, &c->name_cols, &c->work, WORK_MAX);
 
-	if (!first && c->part[a] != c->part[b])
-		return false;
-	for (unsigned k = 0; k < c->ncls; k++) {
-		if (c->symbol[k] >= 256) {
-			if (first && x[k] != y[k])
-				return false;
-		} else if (!first && c->part[x[k]] != c->part[y[k]]) {
-			return false;
-		}
+	if (r < 0)
+		return r;
+	for (size_t s = 0; s < c->name_rows.n; s++) {
+		uint32_t *class = &dfa_row(&c->name_rows, s)[c->nbytes];
+
+		*class = c->name_cols[*class];
 	}
-	return true;
-}
-
-static uint64_t
-hash_row(const struct compiler *c, size_t s, bool first)
-{
-	const uint32_t *row = c->trans + s * c->ncls;
-	uint64_t hash = first ? 1 : 2 + (uint64_t)c->part[s];
-
-	for (unsigned k = 0; k < c->ncls; k++) {
-		bool root = c->symbol[k] >= 256;
-
-		if (root != first)
-			continue;
-		hash ^= root ? row[k] : c->part[row[k]];
-		hash *= 0x9e3779b97f4a7c15u;
-		hash ^= hash >> 29;
-	}
-	return hash;
-}
-
-/* One round of refinement; the number of parts. Part 0 is state 0's. */
-static size_t
-merge_round(struct compiler *c, bool first)
-{
-	size_t parts = 0, buckets = 64;
-
-	while (buckets < BUCKETS && buckets < 2 * c->nstates)
-		buckets *= 2;
-	memset(c->buckets, 0xff, buckets * sizeof(*c->buckets));
-	for (size_t s = 0; s < c->nstates; s++) {
-		size_t slot = hash_row(c, s, first) % buckets;
-
-		while (c->buckets[slot] != NONE &&
-		    !equal_rows(c, c->buckets[slot], s, first))
-			slot = (slot + 1) % buckets;
-		if (c->buckets[slot] == NONE) {
-			c->buckets[slot] = (uint32_t)s;
-			c->part_new[s] = (uint32_t)parts++;
-		} else {
-			c->part_new[s] = c->part_new[c->buckets[slot]];
-		}
-	}
-	work(c, c->nstates * c->ncls / 4);
-	memcpy(c->part, c->part_new, c->nstates * sizeof(*c->part));
-	return parts;
+	return dfa_rows_merge(&c->name_rows, &c->byte_cols, &c->work, WORK_MAX);
 }
 
 static int
-merge_states(struct compiler *c, size_t *ret_parts)
+make_table(struct compiler *c)
 {
-	size_t parts, before = 0;
-
-	c->part = calloc(c->nstates, sizeof(*c->part));
-	c->part_new = calloc(c->nstates, sizeof(*c->part_new));
-	if (c->part == NULL || c->part_new == NULL)
-		return -ENOMEM;
-	parts = merge_round(c, true);
-	for (size_t i = 0; parts != before && c->error == 0; i++) {
-		before = parts;
-		parts = merge_round(c, false);
-		if (i == MERGE_ROUNDS_MAX)
-			return -E2BIG;
-	}
-	*ret_parts = parts;
-	return c->error;
-}
-
-static int
-make_table(struct compiler *c, size_t parts)
-{
+	const struct dfa_rows *names = &c->name_rows, *paths = &c->path_rows;
 	struct dfa *out = c->out;
-	size_t entries;
+	size_t name_width = names->to + 1, path_width = paths->to + paths->out;
+	size_t total, start = names->n * name_width;
+	uint16_t *next = out->next;
 
-	if (!size_mul(parts, c->ncls, &entries) || entries > DFA_NEXT_MAX)
+	if (!size_add(start, paths->n * path_width, &total) ||
+	    total > DFA_NEXT_MAX)
 		return -E2BIG;
-	out->nnext = (uint32_t)entries;
-	out->ncls = (uint16_t)c->ncls;
+	out->nnext = (uint32_t)total;
+	out->start = (uint16_t)start;
+	out->ncls = (uint16_t)names->to;
+	out->nnames = (uint16_t)paths->to;
 	out->nroots = (uint16_t)c->in->nroots;
 	out->empty_roots = c->in->empty_roots;
-	out->start = (uint16_t)(c->part[c->nstates > 1] * c->ncls);
-	memcpy(out->cls, c->cls, sizeof(out->cls));
-	for (size_t s = 0; s < c->nstates; s++) {
-		const uint32_t *row = c->trans + s * c->ncls;
-		uint16_t *next = out->next + (size_t)c->part[s] * c->ncls;
-
-		for (unsigned k = 0; k < c->ncls; k++)
-			next[k] = c->symbol[k] >= 256 ?
-			    (uint16_t)row[k] :
-			    (uint16_t)(c->part[row[k]] * c->ncls);
+	for (unsigned b = 0; b < 256; b++)
+		out->cls[b] = (uint8_t)c->byte_cols[c->byte_class[b]];
+	for (size_t s = 0; s < names->n; s++) {
+		for (size_t k = 0; k < names->to; k++)
+			*next++ = (uint16_t)(dfa_row(names, s)[k] * name_width);
+		*next++ = (uint16_t)dfa_row(names, s)[names->to];
+	}
+	for (size_t s = 0; s < paths->n; s++) {
+		for (size_t k = 0; k < paths->to; k++)
+			*next++ = (uint16_t)(start +
+			    dfa_row(paths, s)[k] * path_width);
+		for (size_t k = 0; k < paths->out; k++)
+			*next++ = (uint16_t)dfa_row(paths, s)[paths->to + k];
 	}
 	return 0;
 }
@@ -831,53 +816,84 @@ make_table(struct compiler *c, size_t parts)
 /* --- all of it ---------------------------------------------------------- */
 
 static void
+free_lists(struct dfa_list *lists, size_t n)
+{
+	for (size_t i = 0; lists != NULL && i < n; i++)
+		free(lists[i].at);
+	free(lists);
+}
+
+static void
 compiler_done(struct compiler *c)
 {
-	for (size_t i = 0; c->set_classes != NULL && i < c->nsets; i++)
-		free(c->set_classes[i].at);
-	for (size_t i = 0; c->moves != NULL && i < c->ncls; i++)
-		free(c->moves[i].at);
-	free(c->set_classes);
-	free(c->moves);
+	free_lists(c->part_names, c->nparts);
+	free_lists(c->moves, c->names.n);
 	free(c->items);
+	free(c->atoms);
+	free(c->parts);
 	free(c->nodes);
-	free(c->sets);
+	free(c->node_buckets);
 	free(c->starts.at);
-	free(c->wild.at);
-	free(c->members.at);
-	free(c->states);
-	free(c->buckets);
+	free(c->byte_sets);
+	free(c->atom_set);
+	free(c->atom_part);
+	dfa_sets_done(&c->name_states);
+	dfa_sets_done(&c->names);
+	dfa_sets_done(&c->path_states);
+	free(c->name_rows.at);
+	free(c->path_rows.at);
 	free(c->seen);
-	free(c->stack.at);
 	free(c->now.at);
-	free(c->trans);
-	free(c->part);
-	free(c->part_new);
+	free(c->wild.at);
+	free(c->byte_cols);
+	free(c->name_cols);
 	free(c->out);
+}
+
+/* Room for what the patterns can need, up to the limits: a part takes two bytes
+ * of its pattern, and two nodes; each of the two chains has an end. */
+static void
+measure(struct compiler *c)
+{
+	const struct dfa_rules *in = c->in;
+	size_t parts = 1, nodes;
+
+	for (size_t i = 0; i < in->nrules; i++)
+		parts += strnlen(in->rules[i].glob, DFA_GLOB_MAX) / 2 + 2;
+	for (size_t i = 0; i < in->nexemptions; i++)
+		parts += strnlen(in->exemptions[i].glob, DFA_GLOB_MAX) / 2 + 2;
+	c->parts_max = parts < PARTS_MAX ? parts : PARTS_MAX;
+	for (nodes = 64; nodes < NODES_MAX && nodes < 2 * parts;)
+		nodes *= 2;
+	c->nodes_max = nodes;
 }
 
 static int
 compile(struct compiler *c, size_t *ret_bad)
 {
+	static int (*const steps[])(struct compiler *) = { make_names,
+		make_paths, merge_levels, make_table };
 	const struct dfa_rules *in = c->in;
-	size_t parts = 0;
 	int r;
 
-	c->items = calloc(2 * in->nrules + in->nexemptions + 1,
-	    sizeof(*c->items));
+	c->items =
+	    calloc(2 * in->nrules + in->nexemptions + 1, sizeof(*c->items));
+	measure(c);
+	c->parts = calloc(c->parts_max, sizeof(*c->parts));
+	c->nodes = calloc(c->nodes_max, sizeof(*c->nodes));
+	c->node_buckets = calloc(2 * c->nodes_max, sizeof(*c->node_buckets));
 	c->out = calloc(1, sizeof(*c->out));
-	if (c->items == NULL || c->out == NULL)
+	if (c->items == NULL || c->parts == NULL || c->nodes == NULL ||
+	    c->node_buckets == NULL || c->out == NULL)
 		return -ENOMEM;
-	memset(c->single, 0xff, sizeof(c->single));
 	r = add_all(c, ret_bad);
 	if (r == 0)
-		r = make_classes(c);
-	if (r == 0)
-		r = make_states(c);
-	if (r == 0)
-		r = merge_states(c, &parts);
-	if (r == 0)
-		r = make_table(c, parts);
+		r = make_byte_sets(c);
+	if (r < 0)
+		return r;
+	make_byte_classes(c);
+	for (size_t i = 0; i < ARRAY_LEN(steps) && r == 0; i++)
+		r = steps[i](c);
 	return r;
 }
 

@@ -179,8 +179,8 @@ dfa_glob_parse(const char *text, bool ignore_case, struct dfa_glob *ret,
 	const char *why;
 
 	if (len == 0 || len > DFA_GLOB_MAX) {
-		*ret_why = len == 0 ? "an empty pattern" :
-				      "the pattern is too long";
+		*ret_why =
+		    len == 0 ? "an empty pattern" : "the pattern is too long";
 		return -EINVAL;
 	}
 	/* A part takes a byte and a slash, but for the last; and `any`. An atom
@@ -207,6 +207,34 @@ dfa_glob_done(struct dfa_glob *glob)
 	free(glob->parts);
 	free(glob->atoms);
 	*glob = (struct dfa_glob){ 0 };
+}
+
+bool
+dfa_glob_part_matches(const struct dfa_glob *glob, size_t number,
+    const char *name, size_t len)
+{
+	const struct dfa_part *part = &glob->parts[number];
+	const struct dfa_atom *atoms = glob->atoms + part->first;
+	size_t a = 0, i = 0, star = SIZE_MAX, star_i = 0;
+
+	while (i < len) {
+		if (a < part->natoms && atoms[a].star) {
+			star = a++;
+			star_i = i;
+		} else if (a < part->natoms &&
+		    dfa_set_has(&atoms[a].set, (unsigned char)name[i])) {
+			a++;
+			i++;
+		} else if (star != SIZE_MAX) { /* the star takes one more */
+			a = star + 1;
+			i = ++star_i;
+		} else {
+			return false;
+		}
+	}
+	while (a < part->natoms && atoms[a].star)
+		a++;
+	return a == part->natoms;
 }
 
 const char *

@@ -49,4 +49,8 @@ int dfa_glob_parse(const char *glob, bool ignore_case, struct dfa_glob *ret,
     const char **ret_why);
 void dfa_glob_done(struct dfa_glob *);
 
+/* Whether a part (not an `any` one) takes this name. */
+bool dfa_glob_part_matches(const struct dfa_glob *, size_t part,
+    const char *name, size_t len);
+
 #endif

@@ -11,7 +11,7 @@
 #include "common/path.h"
 #include "common/size.h"
 
-#define CLS_BYTES (2 * (size_t)DFA_SYMBOLS)
+#define CLS_BYTES 256u
 #define VERDICT_BYTES 4u
 
 /* --- decode ------------------------------------------------------------- */
@@ -51,11 +51,15 @@ get_rules(struct wire *w, struct guard *ret)
 	for (size_t i = 0; i < ret->nrules && !w->err; i++) {
 		struct guard_rule *rule = &ret->rules[i];
 
-		(void)wire_array(w, 4, 4);
+		(void)wire_array(w, 8, 8);
 		rule->text = wire_cstr(w, 1, GUARD_TEXT_MAX);
 		rule->origin = wire_cstr(w, 1, GUARD_ORIGIN_MAX);
 		rule->remedy = wire_cstr(w, 0, GUARD_REMEDY_MAX);
 		rule->class = (enum dfa_class)wire_u64(w, 0, DFA_CLASSES - 1);
+		rule->glob = wire_cstr(w, 1, DFA_GLOB_MAX);
+		rule->mask = (uint16_t)wire_u64(w, 1, DFA_ALL);
+		rule->roots = (uint16_t)wire_u64(w, 0, UINT16_MAX);
+		rule->ignore_case = wire_bool(w);
 	}
 }
 
@@ -65,13 +69,14 @@ get_tables(struct wire *w, struct guard *ret)
 	struct dfa *dfa = &ret->dfa;
 	struct wire_view view;
 
-	(void)wire_array(w, 5, 5);
-	dfa->ncls = (uint16_t)wire_u64(w, 2, DFA_SYMBOLS);
+	(void)wire_array(w, 6, 6);
+	dfa->ncls = (uint16_t)wire_u64(w, 1, 256);
+	dfa->nnames = (uint16_t)wire_u64(w, 1, UINT16_MAX);
 	dfa->start = (uint16_t)wire_u64(w, 0, DFA_NEXT_MAX - 1);
 	view = wire_bin(w, CLS_BYTES, CLS_BYTES);
 	if (w->err)
 		return;
-	get_u16s(view.data, dfa->cls, DFA_SYMBOLS);
+	memcpy(dfa->cls, view.data, CLS_BYTES);
 	view = wire_bin(w, 0, VERDICT_BYTES * (size_t)DFA_VERDICTS_MAX);
 	if (w->err || view.len % VERDICT_BYTES != 0) {
 		wire_fail(w);
@@ -136,12 +141,11 @@ put_tables(const struct dfa *dfa, struct wire_out *out)
 {
 	static uint8_t bytes[2 * (size_t)DFA_NEXT_MAX];
 
-	wire_put_array(out, 5);
+	wire_put_array(out, 6);
 	wire_put_u64(out, dfa->ncls);
+	wire_put_u64(out, dfa->nnames);
 	wire_put_u64(out, dfa->start);
-	for (size_t i = 0; i < DFA_SYMBOLS; i++)
-		put_u16(bytes + 2 * i, dfa->cls[i]);
-	wire_put_bin(out, bytes, CLS_BYTES);
+	wire_put_bin(out, dfa->cls, CLS_BYTES);
 	for (size_t i = 0; i < dfa->nverdicts; i++) {
 		put_u16(bytes + VERDICT_BYTES * i, dfa->verdict[i].mask);
 		put_u16(bytes + VERDICT_BYTES * i + 2, dfa->verdict[i].rule);
@@ -169,11 +173,15 @@ guard_encode(const struct guard *guard, struct wire_out *out)
 	for (size_t i = 0; i < guard->nrules; i++) {
 		const struct guard_rule *rule = &guard->rules[i];
 
-		wire_put_array(out, 4);
+		wire_put_array(out, 8);
 		wire_put_cstr(out, rule->text);
 		wire_put_cstr(out, rule->origin);
 		wire_put_cstr(out, rule->remedy);
 		wire_put_u64(out, rule->class);
+		wire_put_cstr(out, rule->glob);
+		wire_put_u64(out, rule->mask);
+		wire_put_u64(out, rule->roots);
+		wire_put_bool(out, rule->ignore_case);
 	}
 	put_tables(&guard->dfa, out);
 }
@@ -230,9 +238,44 @@ guard_rule(const struct guard *guard, unsigned rule)
 		.origin = "256 or more components, or a name over 255 bytes",
 		.remedy = "",
 		.class = DFA_PROTECTED,
+		.glob = "",
 	};
 
 	if (rule == DFA_RULE_TOO_DEEP)
 		return &too_deep;
 	return rule < guard->nrules ? &guard->rules[rule] : NULL;
+}
+
+unsigned
+guard_exact_rule(const struct guard *guard, struct dfa_verdict verdict,
+    unsigned asked, const char *path, size_t path_len, const char *name,
+    size_t name_len)
+{
+	char whole[GUARD_PATH_MAX + DFA_NAME_MAX + 2];
+	enum dfa_class class;
+	size_t rel = 0, len;
+	int root = guard_find_root(guard, path, path_len, &rel);
+
+	if (verdict.rule >= guard->nrules || root < 0 ||
+	    path_len > GUARD_PATH_MAX || name_len > DFA_NAME_MAX)
+		return verdict.rule;
+	class = guard->rules[verdict.rule].class;
+	len = path_len - rel;
+	memcpy(whole, path + rel, len);
+	if (name_len > 0) {
+		if (len > 0)
+			whole[len++] = '/';
+		memcpy(whole + len, name, name_len);
+		len += name_len;
+	}
+	for (size_t i = 0; i < guard->nrules; i++) {
+		const struct guard_rule *rule = &guard->rules[i];
+
+		if (rule->class == class && (rule->roots & (1u << root)) != 0 &&
+		    (dfa_rule_matches(rule->glob, rule->ignore_case, rule->mask,
+			 whole, len) &
+			asked) != 0)
+			return (unsigned)i;
+	}
+	return verdict.rule;
 }

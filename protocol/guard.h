@@ -40,6 +40,11 @@ struct guard_rule {
 	const char *origin; /* "App.7", "configuration line 12", "spec" */
 	const char *remedy; /* what would allow it, or "" */
 	enum dfa_class class;
+	/* What was compiled, to find the rule that matches a path. */
+	const char *glob;
+	uint16_t mask;
+	uint16_t roots;
+	bool ignore_case;
 };
 
 struct guard {
@@ -76,6 +81,16 @@ int guard_find_root(const struct guard *, const char *path, size_t len,
  */
 struct dfa_verdict guard_judge(const struct guard *, const char *path,
     size_t path_len, const char *name, size_t name_len, int *ret_root);
+
+/*
+ * The number of the rule that denied, for the event: a verdict names the first
+ * of those that are alike (class, mask, roots; dfa_compile()), this finds the
+ * first of its class that denies something of `asked` for the same path. Slow,
+ * no allocation; verdict.rule when there is none. The path as it was judged.
+ */
+unsigned guard_exact_rule(const struct guard *, struct dfa_verdict verdict,
+    unsigned asked, const char *path, size_t path_len, const char *name,
+    size_t name_len);
 
 /* For events; the words of DFA_RULE_TOO_DEEP too. NULL: no such rule. */
 const struct guard_rule *guard_rule(const struct guard *, unsigned rule);

@@ -45,8 +45,13 @@ add_rule(const char *glob, int kind)
 	rules[all.nrules] = (struct dfa_rule){ glob,
 		kind == 'R' ? DFA_READ : DFA_WRITE, ALL_ROOTS,
 		kind == 'g' ? DFA_GIT : DFA_BUILTIN, kind == 'i' };
-	guard.rules[all.nrules] = (struct guard_rule){ glob, "test",
-		"--name-exempt", rules[all.nrules].class };
+	guard.rules[all.nrules] = (struct guard_rule){ .text = glob,
+		.origin = "test",
+		.remedy = "--name-exempt",
+		.class = rules[all.nrules].class,
+		.glob = glob,
+		.mask = rules[all.nrules].mask,
+		.ignore_case = rules[all.nrules].ignore_case };
 	all.nrules++;
 }
 
@@ -56,7 +61,7 @@ limit_to_roots(void)
 	uint16_t mask = (uint16_t)((1u << guard.nroots) - 1);
 
 	for (size_t i = 0; i < all.nrules; i++)
-		rules[i].roots &= mask;
+		guard.rules[i].roots = rules[i].roots &= mask;
 	for (size_t i = 0; i < all.nexemptions; i++)
 		exemptions[i].roots &= mask;
 	all.nroots = (unsigned)guard.nroots;

@@ -228,6 +228,51 @@ explain(const struct dfa_rules *in, const char *path, unsigned root,
 	    (unsigned)got.mask, (unsigned)got.rule);
 }
 
+/* The rule named has a like that matches: class, mask, roots. */
+static bool
+rule_fits(const struct dfa_rules *in, const struct words *words, unsigned root,
+    bool exempt, unsigned want, unsigned rule)
+{
+	const struct dfa_rule *named = &in->rules[rule];
+	unsigned beside = want == DFA_MOVE ? 0 : DFA_MOVE;
+
+	if (rule >= in->nrules)
+		return false;
+	for (size_t i = 0; i < in->nrules; i++) {
+		const struct dfa_rule *like = &in->rules[i];
+
+		if (like->class == named->class &&
+		    (want == DFA_MOVE || like->mask == named->mask) &&
+		    (slow_rule(in, i, words, root, exempt) & ~beside) != 0)
+			return true;
+	}
+	return false;
+}
+
+/* The table-less matcher of the library says the same of one rule. */
+static void
+compare_single(const struct dfa_rules *in, const char *path,
+    const struct words *words, unsigned root)
+{
+	for (size_t i = 0; i < in->nrules; i++) {
+		const struct dfa_rule *rule = &in->rules[i];
+		unsigned want, got;
+
+		if ((rule->roots & (1u << root)) == 0 ||
+		    (in->empty_roots & (1u << root)) != 0)
+			continue;
+		want = slow_rule(in, i, words, root, false);
+		if ((want & DFA_WRITE) != 0)
+			want |= DFA_MOVE;
+		got = dfa_rule_matches(rule->glob, rule->ignore_case,
+		    rule->mask, path, strlen(path));
+		if (got != want)
+			print_message("rule %s, path %s: want %u, got %u\n",
+			    rule->glob, path, want, got);
+		assert_int_equal(got, want);
+	}
+}
+
 /* The table's verdict is the reference's, by every way of walking. */
 static void
 compare(const struct dfa *dfa, const struct dfa_rules *in, const char *path,
@@ -236,30 +281,27 @@ compare(const struct dfa *dfa, const struct dfa_rules *in, const char *path,
 	struct dfa_verdict got = dfa_match(dfa, path, strlen(path), root);
 	struct dfa_walk walk;
 	struct words words;
-	unsigned want = 0, of_rule;
+	unsigned want = 0;
 	bool exempt;
 
 	split(path, &words);
+	compare_single(in, path, &words, root);
 	exempt = slow_exempt(in, &words, root);
 	for (size_t i = 0; i < in->nrules; i++)
 		want |= slow_rule(in, i, &words, root, exempt);
+	if ((want & DFA_WRITE) != 0)
+		want |= DFA_MOVE;
 	if (got.mask != want)
 		explain(in, path, root, want, got);
 	assert_int_equal(got.mask, want);
 	assert_int_equal(got.mask & ~dfa->masks, 0);
-	if (want == 0) {
+	if (want == 0)
 		assert_int_equal(got.rule, DFA_RULE_NONE);
-	} else {
-		assert_true(got.rule < in->nrules);
-		of_rule = slow_rule(in, got.rule, &words, root, exempt);
-		if ((of_rule & (want == DFA_MOVE ? DFA_MOVE :
-						   DFA_ALL & ~DFA_MOVE)) == 0)
-			explain(in, path, root, want, got);
-		assert_int_not_equal(of_rule & (want == DFA_MOVE ?
-						       DFA_MOVE :
-						       DFA_ALL & ~DFA_MOVE),
-		    0);
-	}
+	else if (!rule_fits(in, &words, root, exempt, want, got.rule))
+		explain(in, path, root, want, got);
+	if (want != 0)
+		assert_true(
+		    rule_fits(in, &words, root, exempt, want, got.rule));
 	dfa_walk_start(dfa, &walk);
 	for (size_t i = words.n; i-- > 0;)
 		dfa_walk_name(dfa, &walk, words.w[i].at, words.w[i].len);
@@ -391,8 +433,8 @@ path_like(const char *glob, char *p, size_t max)
 		if (*glob == '?' || *glob == '[')
 			p[used++] = any_of(2) ? 'a' : '-';
 		else
-			p[used++] = any_of(8) ? *glob : (char)up((unsigned char)
-				*glob);
+			p[used++] =
+			    any_of(8) ? *glob : (char)up((unsigned char)*glob);
 		if (*glob == '[' && strchr(glob, ']') != NULL && any_of(4) > 0)
 			glob = strchr(glob, ']');
 		glob++;
@@ -419,8 +461,8 @@ the_table_says_what_a_slow_matcher_says(void **state)
 			if (s.in.nrules == 0 || any_of(4) == 0)
 				random_path(path, sizeof(path), false);
 			else
-				path_like(s.globs[any_of(
-					      (unsigned)s.in.nrules)],
+				path_like(
+				    s.globs[any_of((unsigned)s.in.nrules)],
 				    path, sizeof(path));
 			compare(&table, &s.in, path, any_of(s.in.nroots));
 		}
@@ -428,10 +470,154 @@ the_table_says_what_a_slow_matcher_says(void **state)
 	print_message("%zu patterns, %zu pairs\n", patterns, pairs);
 }
 
+/* --- the language, cases, limits ----------------------------------------- */
+
+static unsigned
+one(const char *glob, bool ignore_case, const char *path)
+{
+	struct dfa_rule rule = { glob, DFA_WRITE, 1, DFA_SPEC, ignore_case };
+	struct dfa_rules in = { .rules = &rule, .nrules = 1, .nroots = 1 };
+
+	assert_int_equal(dfa_compile(&in, &table, NULL), 0);
+	assert_int_equal(dfa_check(&table, 1), 0);
+	return dfa_match(&table, path, strlen(path), 0).mask;
+}
+
+static void
+patterns_mean_what_they_say(void **state)
+{
+	static const struct {
+		const char *glob;
+		const char *path;
+		unsigned mask;
+	} rows[] = {
+		{ "*.key", "a/b/x.key", 9 }, { "*.key", "x.keys", 0 },
+		{ "*.key", ".key", 9 }, { "/x", "x", 9 }, { "/x", "a/x", 0 },
+		{ "?", "a/\xff", 9 }, { "?", "ab", 0 }, { "[a-c]x", "bx", 9 },
+		{ "[]]x", "]x", 9 }, { "[*]", "*", 9 }, { "[*]", "a", 0 },
+		{ "[[]", "[", 9 }, { "[a", "[a", 9 }, { "a\\*b", "a\\xb", 9 },
+		{ "a**b", "axxb", 9 }, { "a**b", "a/b", 0 },
+		{ "/a/**/b", "a/b", 9 }, { "/a/**/b", "a/x/y/b", 9 },
+		{ "/a/**/b", "a/x", 8 }, { "/a/**/b", "a", 8 },
+		{ "a/**", "a", 9 }, { "a/**", "b/a/c/d", 9 },
+		{ ".git/hooks/**", ".git", 8 },
+		{ ".git/hooks/**", "x/.git", 8 },
+		{ ".git/hooks/**", ".git2/hooks", 0 }, { "x\n", "x\n", 9 },
+		{ "e\xcc\x81", "\xc3\xa9", 0 }, /* NFD is not NFC */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		assert_int_equal(one(rows[i].glob, false, rows[i].path),
+		    rows[i].mask);
+}
+
+static void
+case_is_ascii_and_only_where_asked(void **state)
+{
+	(void)state;
+	assert_int_equal(one(".env", false, ".ENV"), 0);
+	assert_int_equal(one(".env", true, ".ENV"), 9);
+	assert_int_equal(one("[a-c]", true, "B"), 9);
+	assert_int_equal(one(".env", true, ".env "), 0);
+	assert_int_equal(one(".env", true, ".env."), 0);
+	assert_int_equal(one("\xe4", true, "\xc4"), 0);
+	assert_int_equal(one("[@-Z]", true, "`"), 0);
+	assert_int_equal(one("[@-Z]", true, "z"), 9);
+}
+
+static void
+what_is_no_pattern_is_refused(void **state)
+{
+	static const char *const bad[] = { "", "/", "a/", "//a", "a//b",
+		"a/./b", "..", "[!a]", "[^a]b", "[b-a]", "x/[9-0]/y" };
+	struct dfa_rule rule = { "a", DFA_WRITE, 1, DFA_SPEC, false };
+	struct dfa_rules in = { .rules = &rule, .nrules = 1, .nroots = 1 };
+	static char text[DFA_GLOB_MAX + 2];
+	size_t at = 99;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		assert_non_null(dfa_glob_why(bad[i]));
+		rule.glob = bad[i];
+		table.nnext = 12345;
+		assert_int_equal(dfa_compile(&in, &table, &at), -EINVAL);
+		assert_int_equal(at, 0);
+		assert_int_equal(table.nnext, 12345);
+	}
+	assert_null(dfa_glob_why("[!]"));
+	memset(text, 'a', sizeof(text) - 1);
+	assert_non_null(dfa_glob_why(text));
+	text[DFA_NAME_MAX] = '\0';
+	assert_null(dfa_glob_why(text));
+	text[DFA_NAME_MAX] = 'a';
+	text[DFA_NAME_MAX + 1] = '\0';
+	assert_non_null(dfa_glob_why(text));
+	rule.glob = "a";
+	rule.mask = 0;
+	assert_int_equal(dfa_compile(&in, &table, NULL), -EINVAL);
+	rule.mask = DFA_MOVE | DFA_WRITE;
+	assert_int_equal(dfa_compile(&in, &table, NULL), -EINVAL);
+	rule.mask = DFA_WRITE;
+	rule.roots = 2;
+	assert_int_equal(dfa_compile(&in, &table, NULL), -EINVAL);
+}
+
+static struct dfa_rule many[DFA_RULES_MAX + 1];
+static char many_text[DFA_RULES_MAX + 1][64];
+
+static int
+compile_many(size_t n, const char *before, const char *between,
+    const char *after)
+{
+	struct dfa_rules in = { .rules = many, .nrules = n, .nroots = 1 };
+
+	for (size_t i = 0; i < n; i++) {
+		(void)snprintf(many_text[i], sizeof(many_text[i]),
+		    "%s%zu%s%zu%s", before, i, between, i * 7919 % 1000, after);
+		many[i] = (struct dfa_rule){ many_text[i], DFA_WRITE, 1,
+			DFA_SPEC, false };
+	}
+	return dfa_compile(&in, &table, NULL);
+}
+
+static void
+the_limit_of_rules_is_1024(void **state)
+{
+	(void)state;
+	assert_int_equal(compile_many(DFA_RULES_MAX, "**/secret", "-", ".txt"),
+	    0);
+	assert_int_equal(dfa_check(&table, DFA_RULES_MAX), 0);
+	assert_int_equal(dfa_match(&table, "a/secret0-0.txt", 15, 0).mask, 9);
+	assert_int_equal(dfa_match(&table, "a/secret0-1.txt", 15, 0).mask, 0);
+	assert_int_equal(compile_many(DFA_RULES_MAX, "/top/d", "-", "/**"), 0);
+	assert_int_equal(dfa_match(&table, "top/d0-0/x", 10, 0).mask, 9);
+	assert_int_equal(compile_many(DFA_RULES_MAX + 1, "a", "-", ""), -E2BIG);
+}
+
+static void
+a_table_too_large_is_an_error_that_changes_nothing(void **state)
+{
+	(void)state;
+	assert_int_equal(compile_many(300, "*a", "*b", ""), 0);
+	assert_int_equal(dfa_match(&table, "xa0yb0", 6, 0).mask, 9);
+	assert_int_equal(compile_many(DFA_RULES_MAX, "*a", "*b", "*c*d"),
+	    -E2BIG);
+	assert_int_equal(dfa_match(&table, "xa0yb0", 6, 0).mask, 9);
+	assert_int_equal(compile_many(DFA_RULES_MAX, "**/x", "/y", ""), -E2BIG);
+	assert_int_equal(dfa_match(&table, "xa0yb0", 6, 0).mask, 9);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(patterns_mean_what_they_say),
+		cmocka_unit_test(case_is_ascii_and_only_where_asked),
+		cmocka_unit_test(what_is_no_pattern_is_refused),
+		cmocka_unit_test(the_limit_of_rules_is_1024),
+		cmocka_unit_test(
+		    a_table_too_large_is_an_error_that_changes_nothing),
 		cmocka_unit_test(the_table_says_what_a_slow_matcher_says),
 	};
 
