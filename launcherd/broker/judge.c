@@ -14,10 +14,13 @@
 #include "launcherd/broker/resolve.h"
 #include "protocol/guard.h"
 
-/* What was denied last: of the request that is being served. */
+/* What was denied last, of the request that is being served. */
 static struct {
-	unsigned rule;
-	char path[PATH_MAX + NAME_MAX + 2];
+	struct dfa_verdict verdict;
+	unsigned asked;
+	size_t dir_len;
+	size_t name_len;
+	char path[PATH_MAX + NAME_MAX + 2]; /* dir, slash, name */
 } last;
 
 int
@@ -55,27 +58,36 @@ judge_same_root(const struct broker *b, const struct place *p,
 	return i >= 0 && i == j;
 }
 
+static void
+remember(struct dfa_verdict v, unsigned asked, const char *dir, size_t dir_len,
+    const char *name, size_t name_len)
+{
+	size_t at = dir_len;
+
+	last.verdict = v;
+	last.asked = asked;
+	last.dir_len = dir_len;
+	last.name_len = name_len;
+	memcpy(last.path, dir, dir_len);
+	if (name_len > 0) {
+		last.path[at++] = '/';
+		memcpy(last.path + at, name, name_len);
+		at += name_len;
+	}
+	last.path[at] = '\0';
+}
+
 static bool
 denies(struct broker *b, const char *dir, size_t dir_len, const char *name,
     size_t name_len, unsigned mask)
 {
 	struct dfa_verdict v =
 	    guard_judge(b->guard, dir, dir_len, name, name_len, NULL);
-	size_t at = 0;
 
 	if ((v.mask & mask) == 0)
 		return false;
-	last.rule = v.rule;
-	if (dir_len < PATH_MAX) {
-		memcpy(last.path, dir, dir_len);
-		at = dir_len;
-	}
-	if (name_len > 0 && name_len <= NAME_MAX) {
-		last.path[at++] = '/';
-		memcpy(last.path + at, name, name_len);
-		at += name_len;
-	}
-	last.path[at] = '\0';
+	if (dir_len < PATH_MAX && name_len <= NAME_MAX)
+		remember(v, mask, dir, dir_len, name, name_len);
 	return true;
 }
 
@@ -94,7 +106,10 @@ judge_denies_object(struct broker *b, const struct object *o, unsigned mask)
 int
 judge_denied(struct broker *b, struct request *rq, enum violation_action action)
 {
-	const struct guard_rule *rule = guard_rule(b->guard, last.rule);
+	unsigned number =
+	    guard_exact_rule(b->guard, last.verdict, last.asked, last.path,
+		last.dir_len, last.path + last.dir_len + 1, last.name_len);
+	const struct guard_rule *rule = guard_rule(b->guard, number);
 
 	denial_record(b, rq, action, last.path, rule);
 	return -EPERM;
