@@ -78,6 +78,7 @@ conf_free(struct conf *conf)
 	hosts_done(&conf->allow_hosts);
 	hosts_done(&conf->deny_hosts);
 	names_done(&conf->baseline_except);
+	names_done(&conf->deny_names);
 	for (size_t i = 0; i < conf->privates.n; i++) {
 		free(conf->privates.list[i].cidrs);
 		hosts_done(&conf->privates.list[i].hosts);

@@ -108,6 +108,8 @@ struct conf {
 	struct conf_paths deny_write;
 	struct conf_paths system_paths;
 	struct conf_paths home_mounts;
+	struct conf_names deny_names; /* patterns, as they were written */
+	bool name_exemptions;
 	bool user_namespaces;
 
 	uint64_t limits[LIMIT_ROWS]; /* also LIMIT_NONE, LIMIT_AUTO */

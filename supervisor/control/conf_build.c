@@ -34,6 +34,7 @@ static const char *const once_names[BUILD_ONCE_ROWS] = {
 	[BUILD_METRICS] = "metrics",
 	[BUILD_ADDITIONS] = "egress additions",
 	[BUILD_USER_NAMESPACES] = "permit user-namespaces",
+	[BUILD_NAME_EXEMPTIONS] = "permit name-exemptions",
 };
 
 /* --- memory ----------------------------------------------------------- */
@@ -224,6 +225,7 @@ set_defaults(struct build *b)
 	conf->backend_default = BACKEND_NATIVE;
 	conf->log_level = CONF_LOG_INFO;
 	conf->egress_additions = true;
+	conf->name_exemptions = true;
 	set_string(b, &conf->runtime_dir, "/run/stockade");
 	set_string(b, &conf->state_dir, "/var/lib/stockade");
 	set_string(b, &conf->client_group, "stockade");
@@ -499,6 +501,7 @@ build_switch(struct build *b, enum build_once which,
     const struct build_word *value)
 {
 	bool *field = which == BUILD_ADDITIONS ? &b->conf->egress_additions :
+	    which == BUILD_NAME_EXEMPTIONS     ? &b->conf->name_exemptions :
 						 &b->conf->user_namespaces;
 
 	if (!first_time(b, which, value))

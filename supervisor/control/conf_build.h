@@ -43,6 +43,7 @@ enum build_once {
 	BUILD_METRICS,
 	BUILD_ADDITIONS,
 	BUILD_USER_NAMESPACES,
+	BUILD_NAME_EXEMPTIONS,
 	BUILD_ONCE_ROWS
 };
 
@@ -133,6 +134,7 @@ void build_allow(struct build *b, const struct build_list *hosts,
     const struct build_word *port);
 void build_deny(struct build *b, const struct build_list *hosts);
 void build_except(struct build *b, const struct build_list *hosts);
+void build_deny_names(struct build *b, const struct build_list *names);
 void build_private(struct build *b, const struct build_list *cidrs,
     const struct build_list *hosts);
 enum build_paths {

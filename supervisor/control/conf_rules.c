@@ -9,6 +9,7 @@
 #include "supervisor/control/conf_value.h"
 #include "supervisor/control/idna.h"
 #include "supervisor/control/lists.h"
+#include "supervisor/control/name_pattern.h"
 
 /* --- hosts ------------------------------------------------------------ */
 
@@ -225,6 +226,32 @@ build_private(struct build *b, const struct build_list *cidrs,
 		    (!add_cidr(b, rule, w) && b->no_memory))
 			return;
 	add_hosts(b, &rule->hosts, hosts, 0);
+}
+
+/* --- names -------------------------------------------------------------- */
+
+void
+build_deny_names(struct build *b, const struct build_list *names)
+{
+	struct conf_names *list = &b->conf->deny_names;
+	const char *why;
+	size_t i;
+
+	for (const struct build_word *w = names->first; w != NULL;
+	     w = w->next_in_list) {
+		if (!build_count_entry(b, &w->origin))
+			return;
+		why = name_pattern_why(w->text);
+		if (why != NULL) {
+			build_bad_value(b, w, why);
+			continue;
+		}
+		for (i = 0; i < list->n; i++)
+			if (strcmp(list->list[i].name, w->text) == 0)
+				break;
+		if (i == list->n)
+			(void)build_add_name(b, list, w->text, &w->origin);
+	}
 }
 
 /* --- paths ------------------------------------------------------------ */

@@ -15,6 +15,7 @@
 #include "common/size.h"
 #include "supervisor/control/conf.h"
 #include "supervisor/control/lists.h"
+#include "supervisor/control/name_pattern.h"
 
 /* SPEC App.7 and D10. */
 static const char *const app7[] = { "**/.env", "**/.env.*", "**/*.key",
@@ -22,7 +23,6 @@ static const char *const app7[] = { "**/.env", "**/.env.*", "**/*.key",
 static const char *const app7_exempt[] = { "**/.env.example", "**/.env.sample",
 	"**/.env.template", "**/.env.dist" };
 
-#define IGNORE_CASE "(?i)"
 #define REMEDY_EXEMPT "--name-exempt GLOB"
 #define REMEDY_GIT "--new-repositories, or a repository in /tmp"
 #define REMEDY_NAME "deny name in the configuration"
@@ -46,16 +46,6 @@ bad_pattern(struct maker *m, const char *field, const char *text,
 {
 	return spec_fault_set(m->fault, API_BAD_PARAMS, field, "%s: %s: %.200s",
 	    field, why, text);
-}
-
-/* Behind a leading (?i), or text itself. */
-static const char *
-behind_case(const char *text, bool *ret_ignore)
-{
-	size_t n = sizeof(IGNORE_CASE) - 1;
-
-	*ret_ignore = strncmp(text, IGNORE_CASE, n) == 0;
-	return *ret_ignore ? text + n : text;
 }
 
 /* --- the list ----------------------------------------------------------- */
@@ -436,19 +426,6 @@ add_git_dirs(struct maker *m)
 
 /* --- patterns of the configuration -------------------------------------- */
 
-const char *
-name_rules_name_why(const char *text)
-{
-	bool ignore;
-	const char *glob = behind_case(text, &ignore);
-
-	/* D8 leaves open what a/b means; nobody shall have to guess. */
-	if (*glob != '/' && strncmp(glob, "**/", 3) != 0 &&
-	    strchr(glob, '/') != NULL)
-		return "a pattern of several parts begins with / or **/";
-	return dfa_glob_why(glob);
-}
-
 static int
 add_names(struct maker *m)
 {
@@ -460,13 +437,14 @@ add_names(struct maker *m)
 		struct dfa_rule rule = { .mask = DFA_WRITE,
 			.roots = m->ruled,
 			.class = DFA_SPEC };
-		const char *why = name_rules_name_why(name->name);
+		const char *why = name_pattern_why(name->name);
 		char origin[64];
 		const char *kept;
 
 		if (why != NULL)
 			return bad_pattern(m, "deny name", name->name, why);
-		rule.glob = behind_case(name->name, &rule.ignore_case);
+		rule.glob =
+		    name_pattern_behind_case(name->name, &rule.ignore_case);
 		(void)snprintf(origin, sizeof(origin), "configuration line %u",
 		    name->origin.line);
 		kept = pool_strdup(&m->out->pool, origin);
@@ -492,7 +470,7 @@ add_deny_pattern(struct maker *m, const char *text)
 		.subtree = true,
 	};
 
-	rest.text = behind_case(text, &rest.rule.ignore_case);
+	rest.text = name_pattern_behind_case(text, &rest.rule.ignore_case);
 	if (*rest.text != '/')
 		return bad_pattern(m, "denyWrite", text,
 		    "an absolute path is expected");
@@ -515,7 +493,7 @@ const char *
 name_rules_exemption_why(const char *text)
 {
 	bool ignore;
-	const char *glob = behind_case(text, &ignore);
+	const char *glob = name_pattern_behind_case(text, &ignore);
 
 	if (*glob != '/')
 		return "an exemption begins with / (the mount)";
@@ -542,7 +520,7 @@ add_exemptions(struct maker *m)
 		if (why != NULL)
 			return bad_pattern(m, "nameExemptions", list->items[i],
 			    why);
-		glob = behind_case(list->items[i], &ignore);
+		glob = name_pattern_behind_case(list->items[i], &ignore);
 		r = add_exemption(m, glob, ignore);
 	}
 	return r;

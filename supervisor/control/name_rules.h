@@ -15,14 +15,6 @@
 #include "protocol/guard.h"
 #include "supervisor/control/spec.h"
 
-/*
- * The switch of the whole part: while it is 0, the configuration's sentences
- * `deny name` and `permit name-exemptions`, and the spec's patterns in
- * `denyWrite` and its `nameExemptions` and `newRepositories` are refused as
- * `not in this version` (SPEC Z13).
- */
-#define NAME_RULES_READY 0
-
 struct conf_names;
 
 /* A path that must not be written, and what lies below it, nor made where it
@@ -79,9 +71,7 @@ void name_rules_free(struct name_rules *);
 int name_rules_encode(const struct name_rules *, struct wire_out *out,
     struct spec_fault *fault);
 
-/* Why `text` is no entry of `deny name {...}`: static text, or NULL. */
-const char *name_rules_name_why(const char *text);
-/* Why it is no entry of nameExemptions. */
+/* Why `text` is no entry of nameExemptions: static text, or NULL. */
 const char *name_rules_exemption_why(const char *text);
 
 /*

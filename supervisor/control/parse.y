@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "common/size.h"
+#include "supervisor/control/name_pattern.h"
 
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wundef"
@@ -61,6 +62,8 @@ static void conf_yyerror(struct build *b, const char *text);
 %token LIMIT "limit"
 %token LOG "log"
 %token METRICS "metrics"
+%token NAME "name"
+%token NAME_EXEMPTIONS "name-exemptions"
 %token PERMIT "permit"
 %token PORT "port"
 %token PRIVATE "private"
@@ -106,6 +109,8 @@ sentence:
 	| DENY HOST list		{ build_deny(b, &$3); }
 	| BASELINE EXCEPT list		{ build_except(b, &$3); }
 	| PERMIT PRIVATE list FOR list	{ build_private(b, &$3, &$5); }
+	| DENY NAME list		{ build_deny_names(b, &$3); }
+	| PERMIT NAME_EXEMPTIONS TEXT	{ build_switch(b, BUILD_NAME_EXEMPTIONS, $3); }
 	| DENY READ list		{ build_paths(b, BUILD_DENY_READ, &$3); }
 	| DENY WRITE list		{ build_paths(b, BUILD_DENY_WRITE, &$3); }
 	| SYSTEM_PATH list		{ build_paths(b, BUILD_SYSTEM_PATH, &$2); }
@@ -174,8 +179,8 @@ static const struct keyword keywords[] = {
 	{ "loopback-port", LATER },
 	{ "managed", LATER },
 	{ "metrics", METRICS },
-	{ "name", LATER },
-	{ "name-exemptions", LATER },
+	{ "name", NAME_RULES_READY ? NAME : LATER },
+	{ "name-exemptions", NAME_RULES_READY ? NAME_EXEMPTIONS : LATER },
 	{ "permit", PERMIT },
 	{ "port", PORT },
 	{ "private", PRIVATE },
@@ -330,7 +335,10 @@ yyreport_syntax_error(const yypcontext_t *context, struct build *b)
 		return 0;
 	n = yypcontext_expected_tokens(context, expected, NAMES);
 	for (int i = 0; i < n; i++)	/* nobody should write these */
-		if (expected[i] == YYSYMBOL_LATER)
+		if (expected[i] == YYSYMBOL_LATER ||
+		    (!NAME_RULES_READY &&
+			(expected[i] == YYSYMBOL_NAME ||
+			    expected[i] == YYSYMBOL_NAME_EXEMPTIONS)))
 			expected[i--] = expected[--n];
 	for (int i = 0; i < n && used < sizeof(text); i++)
 		used += (size_t)snprintf(text + used, sizeof(text) - used,
