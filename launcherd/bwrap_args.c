@@ -383,7 +383,8 @@ put_masks(struct builder *b)
 	const struct sources *s = b->in->sources;
 
 	for (size_t i = 0; i < s->nmasks; i++)
-		put_bind_fd(b->a, true, b->in->mask_fds[i], s->masks[i].target);
+		put_bind_fd(b->a, s->masks[i].how != PLAN_MASK_PINNED,
+		    b->in->mask_fds[i], s->masks[i].target);
 }
 
 int

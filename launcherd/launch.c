@@ -159,6 +159,7 @@ step_masks(struct launch *la)
 		[PLAN_MASK_EMPTY_DIR] = view_empty_fd(view),
 		[PLAN_MASK_NO_FILE] = view_denied_fd(view),
 		[PLAN_MASK_READ_ONLY] = -1,
+		[PLAN_MASK_PINNED] = -1,
 	};
 
 	la->mask_fds = calloc(la->sources.nmasks + 1, sizeof(int));

@@ -353,6 +353,11 @@ open_mask(const struct plan *plan, struct sources *s,
 	fd = open_masked(mask, host, real, sizeof(real), reason);
 	if (fd < 0)
 		return fd;
+	/* A pin is writable, so it is never carried to another place. */
+	if (mask->how == PLAN_MASK_PINNED &&
+	    (outer->read_only || strcmp(real, host) != 0))
+		return refuse(reason, -ESTALE, "protected path", mask->path,
+		    "was replaced since it was looked up");
 	if (strcmp(real, host) == 0)
 		target = strdup(mask->path);
 	else if ((error = view_path(plan, real, &target)) < 0)
@@ -362,7 +367,9 @@ open_mask(const struct plan *plan, struct sources *s,
 	if (target[0] == '\0')
 		return 0;
 	return add_mask(s, mask, &target,
-	    mask->how == PLAN_MASK_READ_ONLY ? take_fd(&fd) : -1);
+	    mask->how == PLAN_MASK_READ_ONLY || mask->how == PLAN_MASK_PINNED ?
+		take_fd(&fd) :
+		-1);
 }
 
 /*
@@ -406,7 +413,7 @@ compare_paths(const char *a, const char *b)
 	return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
 }
 
-/* Of two masks of one path, the one that hides it comes first. */
+/* Of two masks of one path, the one that denies more comes first. */
 static int
 compare_masks(const void *pa, const void *pb)
 {
@@ -416,20 +423,21 @@ compare_masks(const void *pa, const void *pb)
 
 	if (order != 0)
 		return order;
-	return (a->how == PLAN_MASK_READ_ONLY) -
-	    (b->how == PLAN_MASK_READ_ONLY);
+	return a->how - b->how;
 }
 
 /*
  * A bind over a directory hides what was bound below it before, so a mask of a
  * parent must come first, whatever the order of the plan (SPEC C17). What lies
- * in a directory that appears empty needs no mask, and has no place for one.
+ * in a directory that appears empty needs no mask, and has no place for one. What
+ * lies in a read-only one is not pinned: it would be writable again.
  */
 static void
 order_masks(struct sources *s)
 {
 	const char *last = NULL;
 	const char *empty = NULL;
+	const char *fixed = NULL;
 	size_t kept = 0;
 
 	qsort(s->masks, s->nmasks, sizeof(*s->masks), compare_masks);
@@ -437,7 +445,9 @@ order_masks(struct sources *s)
 		struct source_mask *m = &s->masks[i];
 
 		if ((last != NULL && strcmp(last, m->target) == 0) ||
-		    (empty != NULL && path_is_within(m->target, empty))) {
+		    (empty != NULL && path_is_within(m->target, empty)) ||
+		    (m->how == PLAN_MASK_PINNED && fixed != NULL &&
+			path_is_within(m->target, fixed))) {
 			free(m->target);
 			close_all(&m->fd, 1);
 			continue;
@@ -445,6 +455,9 @@ order_masks(struct sources *s)
 		last = m->target;
 		if (m->how == PLAN_MASK_EMPTY_DIR)
 			empty = m->target;
+		if (m->how == PLAN_MASK_READ_ONLY &&
+		    (fixed == NULL || !path_is_within(m->target, fixed)))
+			fixed = m->target;
 		s->masks[kept++] = *m;
 	}
 	s->nmasks = kept;

@@ -23,7 +23,7 @@ struct source_user {
 /* A mask as it is applied: links in its spelling were followed. */
 struct source_mask {
 	char *target; /* owned */
-	int fd; /* the file itself (read-only mask), or -1 */
+	int fd; /* the file itself (read-only and pinned), or -1 */
 	int how; /* enum plan_mask_how */
 };
 

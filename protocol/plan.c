@@ -77,13 +77,13 @@ get_mask(struct wire *w, const struct plan *plan, struct plan_mask *mask)
 		return;
 	mask->path = get_path(w);
 	mask->how = (enum plan_mask_how)wire_u64(w, PLAN_MASK_EMPTY_DIR,
-	    PLAN_MASK_READ_ONLY);
+	    PLAN_MASK_PINNED);
 	mask->kind = (enum plan_kind)wire_u64(w, PLAN_DIR, PLAN_FILE);
 	mask->system = wire_bool(w);
 	if (w->err)
 		return;
 	if (mask->how != PLAN_MASK_READ_ONLY &&
-	    (mask->how == PLAN_MASK_EMPTY_DIR) != (mask->kind == PLAN_DIR))
+	    (mask->how == PLAN_MASK_NO_FILE) != (mask->kind == PLAN_FILE))
 		wire_fail(w);
 	if (mask->system ? mask->how != PLAN_MASK_NO_FILE ||
 		    !path_is_within(mask->path, "/usr") :

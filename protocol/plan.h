@@ -51,6 +51,9 @@ enum plan_mask_how {
 	PLAN_MASK_EMPTY_DIR, /* read-denied directory: empty, read-only */
 	PLAN_MASK_NO_FILE, /* read-denied file, denied program: EACCES */
 	PLAN_MASK_READ_ONLY, /* write-denied: bound on itself read-only */
+	/* A directory with denied names in it, bound on itself as it is: it
+	 * cannot be moved away for another one to take its place. */
+	PLAN_MASK_PINNED,
 };
 struct plan_mask {
 	const char *path;

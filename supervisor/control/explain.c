@@ -19,6 +19,7 @@ static const struct mask_name mask_names[] = {
 	[PLAN_MASK_EMPTY_DIR] = { "read", "appears empty" },
 	[PLAN_MASK_NO_FILE] = { "read", "cannot be opened or executed" },
 	[PLAN_MASK_READ_ONLY] = { "write", "read-only" },
+	[PLAN_MASK_PINNED] = { "rename", "stays in its place" },
 };
 
 static void
@@ -144,7 +145,8 @@ put_words(const struct plan *plan, const struct session_facts *facts,
 	for (size_t i = 0; i < plan->nmounts; i++)
 		writable += !plan->mounts[i].read_only;
 	for (size_t i = 0; i < plan->nmasks; i++)
-		masked += !plan->masks[i].system;
+		masked += !plan->masks[i].system &&
+		    plan->masks[i].how != PLAN_MASK_PINNED;
 	rpc_add_array(out, "words");
 	(void)snprintf(text, sizeof(text), "runs as %s (uid %llu) in mode %s",
 	    facts->user, (unsigned long long)facts->uid,

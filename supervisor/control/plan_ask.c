@@ -122,6 +122,7 @@ add_root(struct asker *a, const char *root, size_t index)
 		add_kind(a, PLAN_ROLE_ROOT_WRITE,
 		    below(a, root, lists_write_root[i].path), "write-deny list",
 		    lists_write_root[i].kind, index);
+	add_kind(a, PLAN_ROLE_PIN, git, "write-deny list", LISTS_ANY, index);
 	for (size_t i = 0; i < ARRAY_LEN(bare_marks); i++)
 		add_kind(a, PLAN_ROLE_BARE_MARK, below(a, root, bare_marks[i]),
 		    "write-deny list", LISTS_ANY, index);

@@ -29,6 +29,7 @@ enum plan_role {
 	PLAN_ROLE_ROOT_WRITE, /* holds only where the root is writable */
 	PLAN_ROLE_BARE_MARK, /* three of them make a bare repository */
 	PLAN_ROLE_BARE_WRITE, /* holds where they do */
+	PLAN_ROLE_PIN, /* .git of a root: stays in its place */
 	PLAN_ROLE_EXEC, /* SPEC App.9 */
 };
 

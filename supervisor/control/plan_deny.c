@@ -99,6 +99,7 @@ is_write_rule(const struct plan_maker *m, const struct plan_item *item)
 	case PLAN_ROLE_WORKDIR:
 	case PLAN_ROLE_DENY_READ:
 	case PLAN_ROLE_BARE_MARK:
+	case PLAN_ROLE_PIN:
 	case PLAN_ROLE_EXEC:
 		break;
 	}
@@ -242,6 +243,49 @@ mask_item(struct plan_maker *m, const struct plan_item *item, bool read)
 	return ret == -ENOMEM ? plan_no_memory(m) : ret;
 }
 
+static int
+pin_here(void *arg, const char *path, const struct plan_mount *mount)
+{
+	const struct masking *k = arg;
+	struct plan *plan = k->m->made->plan;
+
+	if (mount->read_only)
+		return 0;
+	/* It would cover a grant in it, with what that one has and denies. */
+	for (size_t i = 0; i < plan->nmounts; i++)
+		if (path_is_within(plan->mounts[i].target, path))
+			return 0;
+	if (plan_view_mask(plan, path, PLAN_MASK_PINNED, PLAN_DIR, false) < 0)
+		return spec_fault_set(k->m->fault, API_LIMIT, NULL,
+		    "too many denied paths");
+	return 0;
+}
+
+/*
+ * A denied name protects nothing when its directory can be moved away and made
+ * anew. A mount point cannot be moved, so a repository's .git becomes one;
+ * only where it is a directory in the grant itself.
+ */
+static int
+pin_item(struct plan_maker *m, const struct plan_item *item)
+{
+	const struct lookup_result *r = plan_result_of(m, item);
+	const struct plan_grant *g = grant_of(m, item->index);
+	struct masking k = { m, item, PLAN_DIR, false };
+	const char *resolved;
+	int ret;
+
+	if (r->error != 0 || r->kind != LOOKUP_DIR || g == NULL ||
+	    g->read_only || !path_is_within(r->resolved, g->resolved) ||
+	    strcmp(r->resolved + strlen(g->resolved), "/.git") != 0)
+		return 0;
+	resolved = pool_strdup(m->pool, r->resolved);
+	if (resolved == NULL)
+		return plan_no_memory(m);
+	ret = plan_view_each(m->made->plan, resolved, m->pool, pin_here, &k);
+	return ret == -ENOMEM ? plan_no_memory(m) : ret;
+}
+
 static const char *
 base_of(const char *path)
 {
@@ -290,6 +334,11 @@ plan_make_masks(struct plan_maker *m)
 		item = &asked->items[i];
 		if (item->role == PLAN_ROLE_EXEC) {
 			if (mask_program(m, item) != 0)
+				return -EINVAL;
+			continue;
+		}
+		if (item->role == PLAN_ROLE_PIN) {
+			if (pin_item(m, item) != 0)
 				return -EINVAL;
 			continue;
 		}

@@ -229,7 +229,7 @@ plan_view_mask(struct plan *plan, const char *path, enum plan_mask_how how,
 	return 0;
 }
 
-/* By path, of one path the stronger first: READ_ONLY is the last. */
+/* By path, of one path the stronger first, as the enum has them. */
 static int
 compare_masks(const void *pa, const void *pb)
 {
@@ -252,8 +252,11 @@ is_covered(const struct plan *plan, size_t kept, const struct plan_mask *mask)
 
 		if (!path_is_within(mask->path, above->path))
 			continue;
-		if (above->how != PLAN_MASK_READ_ONLY ||
-		    mask->how == PLAN_MASK_READ_ONLY)
+		if (above->how == PLAN_MASK_PINNED ?
+			mask->how == PLAN_MASK_PINNED &&
+			    strcmp(mask->path, above->path) == 0 :
+			above->how != PLAN_MASK_READ_ONLY ||
+			    mask->how >= PLAN_MASK_READ_ONLY)
 			return true;
 	}
 	return false;

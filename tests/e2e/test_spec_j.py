@@ -3,6 +3,7 @@ paths when a run starts."""
 
 import os
 import pwd
+import subprocess
 
 import pytest
 
@@ -87,6 +88,42 @@ def test_a_bare_repository_keeps_hooks_and_config(session):
         workdir, ["HEAD", "refs/heads/main", "objects/x", "hooks/", "config"]))
     out = s.run("/bin/sh", "-c", ATTACK, "sh", "hooks/", "config")[1]
     assert out == b"", out
+
+
+GIT_WORK = """
+set -e
+export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a \
+    GIT_COMMITTER_EMAIL=a@b
+echo 1 > f; git add f; git commit -qm 1
+git checkout -qb side; echo 2 > g; git add g; git commit -qm 2
+git checkout -q -; echo 3 > h; git add h; git commit -qm 3
+git merge -q -m merge side; git checkout -q side; echo 4 > i; git add i
+git commit -qm 4; git rebase -q master; echo 5 >> f; git stash -q
+git stash pop -q; git checkout -q f; git tag t; git gc -q; git worktree list
+git mv i j; git commit -qm 5; git branch -d master; git reset -q --hard t
+git worktree add -q inner; git worktree remove inner; git fsck --strict
+git clone -q . /tmp/clone; git clone -q . inner; git pull -q /tmp/clone side; git status --porcelain
+"""
+MOVE = "mv .git g2 && mkdir -p .git/hooks && echo x > .git/hooks/pre-commit"
+
+
+def test_a_git_directory_is_not_replaced_and_git_works(session):
+    def prepare(workdir):
+        subprocess.run(["git", "init", "-q", "-b", "master", workdir],
+                       check=True)
+        os.makedirs(os.path.join(workdir, "other/.git"))
+    s = session(prepare=prepare)
+    status, out, err = s.sh(GIT_WORK)
+    assert status == 0, (out, err)
+    assert b"[side]" in out, out
+    status, out, err = s.sh(MOVE)
+    assert status != 0 and b"busy" in err, err
+    assert s.sh("rm -rf .git")[0] != 0
+    assert not os.path.exists(os.path.join(s.workdir, "g2"))
+    assert not os.path.exists(os.path.join(
+        s.workdir, ".git/hooks/pre-commit"))
+    # The twin: a directory that nothing holds.
+    s.ok("cd other && " + MOVE)
 
 
 class Home(Instance):

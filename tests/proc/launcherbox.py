@@ -30,7 +30,7 @@ HOME = "/home/u"
 CAUSES = [name for name, _ in messages.closed_set("RUN_CAUSES")]
 ROWS = [text for _, text in messages.closed_set("PROBE_ROWS")]
 DIR, FILE = 0, 1
-EMPTY_DIR, NO_FILE, READ_ONLY = 0, 1, 2
+EMPTY_DIR, NO_FILE, READ_ONLY, PINNED = 0, 1, 2, 3
 PASSWD = b"u:x:%d:%d::%s:/bin/sh\n" % (NOBODY, NOBODY, HOME.encode())
 ENV = ("PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + HOME)
 

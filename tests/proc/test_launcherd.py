@@ -13,8 +13,8 @@ import pytest
 
 import launcherbox
 import messages
-from launcherbox import (DIR, EMPTY_DIR, FILE, NO_FILE, NOBODY, READ_ONLY,
-                         Launcherd)
+from launcherbox import (DIR, EMPTY_DIR, FILE, NO_FILE, NOBODY, PINNED,
+                         READ_ONLY, Launcherd)
 
 pytestmark = pytest.mark.skipif(launcherbox.can_run() is not None,
                                 reason=str(launcherbox.can_run()))
@@ -415,6 +415,31 @@ def test_order_of_masks_does_not_matter(shared, tree):
                       "touch a/x && echo wrote", cwd=tree)[1] == \
             b"a-:\n\na/b:\n"
         run.destroy()
+
+
+def test_a_pinned_directory_stays_and_is_never_a_way_to_write(shared, tree):
+    for name in ("/pin/ro", "/ro/pin", "/real"):
+        os.makedirs(tree + name)
+    os.symlink("real", tree + "/link")
+    subprocess.run(["chown", "-hR", str(NOBODY), tree], check=True)
+    run = shared.launch(mounts=[(tree, False)], masks=[
+        (tree + "/pin/ro", READ_ONLY, DIR, False),
+        (tree + "/pin", PINNED, DIR, False),
+        (tree + "/ro/pin", PINNED, DIR, False),
+        (tree + "/ro", READ_ONLY, DIR, False)])
+    assert run.sh("echo x > pin/f && mv pin/f pin/g", cwd=tree)[0] == 0
+    for line in ("mv pin away", "rm -r pin", "touch pin/ro/f",
+                 "touch ro/pin/f"):
+        assert run.sh(line, cwd=tree)[0] != 0, line
+    assert run.sh("mv real away && mv away real", cwd=tree)[0] == 0
+    run.destroy()
+    for path, read_only in (("/link", False), ("/real", True)):
+        answer = shared.refused(mounts=[(tree, read_only)],
+                                masks=[(tree + path, PINNED, DIR, False)])
+        assert "was replaced" in answer.reason
+    answer = shared.refused(mounts=[(tree, False)],
+                            masks=[(tree + "/pin/g", PINNED, FILE, False)])
+    assert answer.step == "plan"
 
 
 def test_mount_over_the_parent_of_another_is_refused(shared, tree):

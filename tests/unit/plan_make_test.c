@@ -536,6 +536,45 @@ a_grant_with_a_denied_name_is_read_only(void **state)
 }
 
 static void
+a_git_directory_stays_in_its_place(void **state)
+{
+	static const struct there fs[] = { { "/p", NULL, LOOKUP_DIR, 0 },
+		{ "/p/.git", NULL, LOOKUP_DIR, 0 },
+		{ "/p/.git/hooks", NULL, LOOKUP_DIR, 0 },
+		{ "/q", NULL, LOOKUP_DIR, 0 },
+		{ "/q/.git", NULL, LOOKUP_FILE, 0 },
+		{ "/r", NULL, LOOKUP_DIR, 0 },
+		{ "/r/.git", "/p/.git", LOOKUP_DIR, 0 } };
+	struct box b = { .mounts = { { "/p", false }, { "/q", false },
+			     { "/r", false } } };
+	struct box denied = { .mounts = { { "/p", false } },
+		.deny_write = { "/p/.git" } };
+	struct box only_read = { .mounts = { { "/p", true } } };
+	struct box nested = { .mounts = { { "/p", false },
+				  { "/p/.git/hooks", true } } };
+
+	(void)state;
+	made(&nested, MAKE(&nested, fs));
+	assert_int_equal(mask_at(&nested, "/p/.git"), -1);
+	assert_int_equal(mount_at(&nested, "/p/.git/hooks"), 'r');
+	drop(&nested);
+	made(&b, MAKE(&b, fs));
+	assert_int_equal(mask_at(&b, "/p/.git"), PLAN_MASK_PINNED);
+	assert_int_equal(mask_at(&b, "/p/.git/hooks"), PLAN_MASK_READ_ONLY);
+	assert_int_equal(mask_at(&b, "/q/.git"), -1);
+	assert_int_equal(mask_at(&b, "/r/.git"), -1);
+	drop(&b);
+	/* A pin never weakens. */
+	made(&denied, MAKE(&denied, fs));
+	assert_int_equal(mask_at(&denied, "/p/.git"), PLAN_MASK_READ_ONLY);
+	assert_int_equal(denied.made->plan->nmasks, 1);
+	drop(&denied);
+	made(&only_read, MAKE(&only_read, fs));
+	assert_int_equal(only_read.made->plan->nmasks, 0);
+	drop(&only_read);
+}
+
+static void
 programs_are_masked_where_they_are(void **state)
 {
 	static const struct there fs[] = { { "/p", NULL, LOOKUP_DIR, 0 },
@@ -636,6 +675,7 @@ main(void)
 		cmocka_unit_test(
 		    a_link_of_the_tree_does_not_deny_a_whole_grant),
 		cmocka_unit_test(a_grant_with_a_denied_name_is_read_only),
+		cmocka_unit_test(a_git_directory_stays_in_its_place),
 		cmocka_unit_test(programs_are_masked_where_they_are),
 		cmocka_unit_test(the_digest_is_of_the_set_and_not_of_the_order),
 		cmocka_unit_test(answers_must_be_of_the_questions),
