@@ -60,7 +60,10 @@ make_in(struct broker *b, struct request *rq, const struct making *m,
 	target_take_umask(b, rq);
 	if (!notify_valid(b, rq->id))
 		return ANSWER_GONE;
-	return m->fn(p, m) < 0 ? -errno : 0;
+	if (m->fn(p, m) < 0)
+		return -errno;
+	judge_made(b, p);
+	return 0;
 }
 
 static int

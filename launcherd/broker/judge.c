@@ -4,7 +4,10 @@
  */
 #include "launcherd/broker/judge.h"
 
+#include <sys/stat.h>
+
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,6 +61,90 @@ judge_same_root(const struct broker *b, const struct place *p,
 	return i >= 0 && i == j;
 }
 
+/* ------------------------------------------------ new repositories */
+
+#define REPOSITORIES_MAX 256
+#define GIT_DIR ".git"
+
+static struct {
+	dev_t dev;
+	ino_t ino;
+} repositories[REPOSITORIES_MAX];
+static size_t nrepositories;
+
+/* By its inode, which a host process cannot fake by a rename. More of them
+ * than there is room for are protected like old ones. */
+void
+judge_made(struct broker *b, const struct place *p)
+{
+	struct stat st;
+
+	if (!b->guard->new_repositories || nrepositories == REPOSITORIES_MAX ||
+	    p->name_len != strlen(GIT_DIR) ||
+	    memcmp(p->name, GIT_DIR, p->name_len) != 0 ||
+	    fstatat(p->dir, GIT_DIR, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    !S_ISDIR(st.st_mode))
+		return;
+	repositories[nrepositories].dev = st.st_dev;
+	repositories[nrepositories++].ino = st.st_ino;
+}
+
+static bool
+is_new(const char *path)
+{
+	struct stat st;
+
+	if (fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return false;
+	for (size_t i = 0; i < nrepositories; i++)
+		if (repositories[i].dev == st.st_dev &&
+		    repositories[i].ino == st.st_ino)
+			return true;
+	return false;
+}
+
+/* Whether a directory is a new ".git" or lies in one; canonical path. */
+static bool
+in_new_repository(const char *dir, size_t len)
+{
+	char path[PATH_MAX];
+
+	if (nrepositories == 0 || len >= sizeof(path))
+		return false;
+	memcpy(path, dir, len);
+	path[len] = '\0';
+	while (len > strlen("/" GIT_DIR)) {
+		if (strcmp(path + len - strlen("/" GIT_DIR), "/" GIT_DIR) ==
+			0 &&
+		    is_new(path))
+			return true;
+		while (len > 0 && path[len] != '/')
+			len--;
+		path[len] = '\0';
+	}
+	return false;
+}
+
+/* Whether a rule that is not of git's own set denies it too. */
+static bool
+others_deny(const struct guard *g, const char *path, size_t len, unsigned mask)
+{
+	size_t rel;
+	int root = guard_find_root(g, path, len, &rel);
+
+	for (size_t i = 0; root >= 0 && i < g->nrules; i++) {
+		const struct guard_rule *r = &g->rules[i];
+
+		if (r->class == DFA_GIT || (r->roots & 1u << root) == 0)
+			continue;
+		if ((dfa_rule_matches(r->glob, r->ignore_case, r->mask,
+			 path + rel, len - rel) &
+			mask) != 0)
+			return true;
+	}
+	return root < 0;
+}
+
 static void
 remember(struct dfa_verdict v, unsigned asked, const char *dir, size_t dir_len,
     const char *name, size_t name_len)
@@ -88,7 +175,10 @@ denies(struct broker *b, const char *dir, size_t dir_len, const char *name,
 		return false;
 	if (dir_len < PATH_MAX && name_len <= NAME_MAX)
 		remember(v, mask, dir, dir_len, name, name_len);
-	return true;
+	else
+		return true;
+	return !in_new_repository(dir, dir_len) ||
+	    others_deny(b->guard, last.path, strlen(last.path), mask);
 }
 
 bool

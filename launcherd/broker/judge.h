@@ -32,6 +32,14 @@ bool judge_same_root(const struct broker *, const struct place *,
 bool judge_denies(struct broker *, const struct place *, unsigned mask);
 bool judge_denies_object(struct broker *, const struct object *, unsigned mask);
 
+/*
+ * A directory was made by this run (SPEC D18). A new ".git" in a guarded root
+ * may be configured where the rules permit new repositories: the rules of
+ * git's own set do not hold in it, all others do, and it can still be neither
+ * moved nor replaced.
+ */
+void judge_made(struct broker *, const struct place *);
+
 /* One violation for what judge_denies() said last. Returns -EPERM. */
 int judge_denied(struct broker *, struct request *, enum violation_action);
 

@@ -275,6 +275,37 @@ def test_git_works_and_its_configuration_is_refused(tree):
     assert [d.rule for d in box.denials] == ["**/.git/config"]
 
 
+NEW_REPOSITORY = """
+export HOME=$OUT GIT_CONFIG_NOSYSTEM=1
+cd $ROOT
+git init -q new 2>&1 && git -C new config a.b c 2>&1 &&
+    : >new/.git/hooks/pre-commit && echo made
+cd new
+echo x >.git/x.key; mv .git moved; mv ../old/.git ../old/moved
+echo x >../old/.git/hooks/pre-commit
+cd ..; ls -A new old new/.git
+"""
+
+
+@pytest.mark.parametrize("allow", [False, True])
+def test_new_repositories(tree, allow):
+    tree.make("root/old/.git/hooks/")
+    tree.make("root/old/.git/config")
+    rules = [("**/" + r if r.startswith(".git/") else r)
+             for r in brokerbox.NAMES] + (["-n"] if allow else [])
+    box = Box(tree, rules)
+    said = box.run(["sh", "-c", NEW_REPOSITORY], stderr=subprocess.DEVNULL,
+                   env={"ROOT": tree.root, "OUT": tree.out})[1]
+    names = tree.names()
+    assert ("made" in said.split()) == allow
+    assert ("new/.git/hooks/pre-commit" in names) == allow
+    # Neither kind of repository is moved, and other rules hold in both.
+    assert "new/moved" not in names and "old/moved" not in names
+    assert "new/.git/x.key" not in names
+    assert "old/.git/hooks/pre-commit" not in names
+    assert len(box.denials) >= 3
+
+
 def test_rename_and_link_across_roots_are_refused(tree):
     two = tree.make("two/")
     box = Box(tree, roots=[tree.root, two],
