@@ -325,9 +325,11 @@ for old, new in ((ROOT + '/f', two + '/f'), (OUT + '/f', ROOT + '/g'),
 
 # ---------------------------------------------------------------- attacks
 
-@pytest.mark.parametrize("mode, attempts", [("none", 20000),
-                                            ("full", 100000)])
+@pytest.mark.parametrize("mode, attempts", [
+    ("none", 20000), ("filter", 30000), ("full", 100000)])
 def test_race_leaves_no_protected_name(tree, mode, attempts):
+    """"filter" is the broker without Landlock behind it: what the kernel reads
+    again after the check makes protected names then."""
     box = Box(tree, mode=mode)
     begin = time.monotonic()
     status, said = box.run([ATTACK, "race", tree.root, tree.out,
@@ -336,7 +338,7 @@ def test_race_leaves_no_protected_name(tree, mode, attempts):
              not n.startswith("link/")]
     got = numbers(said)
     assert status == 0 and got["ok"] > 0
-    if mode == "none":
+    if mode != "full":
         assert found
         return
     assert found == []
