@@ -436,6 +436,27 @@ print(try_open(base + '.env', os.O_CREAT | 1) != 'EPERM',
     assert os.listdir(root) == []
 
 
+def test_twenty_runs_in_one_directory_meet_their_own_rules(tree):
+    code = """
+for i in range(200):
+    for name in ('%d.env' % i, '%d.key' % i):
+        fd = attempt(os.open, sys.argv[3] + name, os.O_CREAT | 1)
+        if isinstance(fd, int): os.close(fd)
+"""
+    boxes = []
+    for i in range(20):
+        box = Box(tree, ["-w", "**/*.key" if i % 2 else "**/*.env"])
+        box.start(program(tree, code) + ["run%d-" % i],
+                  stdout=subprocess.PIPE)
+        boxes.append(box)
+    assert [box.finish()[0] for box in boxes] == [0] * 20
+    names = tree.names()
+    for i in range(20):
+        mine = [n for n in names if n.startswith("run%d-" % i)]
+        assert len(mine) == 200
+        assert all(n.endswith(".env" if i % 2 else ".key") for n in mine)
+
+
 # ---------------------------------------------------------------- pipes
 
 def test_pipe_without_reader_delays_nobody_and_ends_with_its_caller(tree):
