@@ -609,6 +609,9 @@ not_started(struct exec *e, const struct msg_exec_answer *m)
 		detail.field = "cwd";
 		call_fail_detail(e->call, API_BAD_PATH, &detail, "cwd: %s",
 		    strerror((int)m->error));
+	} else if (strcmp(m->step, "limit") == 0) {
+		call_fail_detail(e->call, API_LIMIT, &detail,
+		    "the session takes no more commands now: try again");
 	} else {
 		call_fail_detail(e->call, API_HOST_ERROR, &detail,
 		    "the command could not be started: %s: %s", m->step,

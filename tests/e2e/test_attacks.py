@@ -922,6 +922,18 @@ def test_many_calls_at_once_and_a_client_that_never_reads(service, client):
         assert time.monotonic() - started < 1
 
 
+def still_alive(s):
+    """What the flood left in the queues is worked off first."""
+    end = time.monotonic() + 20
+    while True:
+        try:
+            assert s.ok("echo alive") == "alive"
+            return
+        except instance.RpcError as error:
+            assert error.name == "limit" and time.monotonic() < end
+            time.sleep(0.05)
+
+
 def test_a_flood_of_signals_ends_nothing(session, service):
     s = session()
     daemons = service.children()
@@ -935,7 +947,7 @@ def test_a_flood_of_signals_ends_nothing(session, service):
             for one in asked:
                 other.finish(one)
     assert service.children() == daemons
-    assert s.ok("echo alive") == "alive"
+    still_alive(s)
 
 
 @pytest.mark.parametrize("method,more,frozen", [
@@ -972,7 +984,7 @@ def test_a_pipeline_of_calls_ends_nothing(session, service, method, more,
     if frozen or method == "suspend":
         s.client.call("sandbox.resume", sessionId=s.name)
     assert service.children() == daemons
-    assert s.ok("echo alive") == "alive"
+    still_alive(s)
     s.client.call("events.subscribe", sessionId=s.name)
     s.client.call("sandbox.signal", sessionId=s.name, execId=exec_id,
                   signal="KILL")
