@@ -372,7 +372,7 @@ def test_mandatory_paths_in_a_writable_root_are_read_only(host, client):
     run = host.launch(client, host.spec())
     masks = {p: how[0] for p, how in run.plan.masks.items()
              if p.startswith(host.work)}
-    assert masks == {host.work + "/.git/config": 2,
+    assert masks == {host.work + "/.git": 3, host.work + "/.git/config": 2,
                      host.work + "/.git/hooks": 2, host.work + "/.bashrc": 2,
                      host.work + "/.vscode": 2}
     run = host.launch(client, host.spec("r", mode="review"))
