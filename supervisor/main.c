@@ -121,7 +121,8 @@ finish_options(struct options *options)
 	    (options->sandbox = getenv("CC_SERVER_SANDBOX")) != NULL)
 		options->sandbox_source = "environment";
 	if (realpath(options->libexec_dir, libexec) == NULL)
-		proc_fatal("%s: %s", options->libexec_dir, strerror(errno));
+		proc_fatal("%s: %s; --libexec names another directory",
+		    options->libexec_dir, strerror(errno));
 	options->libexec_dir = libexec;
 }
 
