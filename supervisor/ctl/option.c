@@ -82,7 +82,7 @@ option_read(const char *command, const struct option_row *rows, size_t n,
 			break;
 		row = find(rows, n, argv[i], &value);
 		if (row == NULL) {
-			wrong(command, argv[i], "no such option");
+			wrong(command, argv[i], "no such option; see stockadectl(1)");
 			return -1;
 		}
 		if (row->value && value == NULL && i + 1 < argc)
