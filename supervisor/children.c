@@ -131,7 +131,7 @@ static int
 spawn(struct child *child, int *ret_channel)
 {
 	struct supervisor *s = child->supervisor;
-	const char *argv[8], *env[8];
+	const char *argv[10], *env[8];
 	char path[4096];
 	union {
 		const char **in;

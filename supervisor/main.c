@@ -168,6 +168,7 @@ open_conf(struct supervisor *s)
 	const char *file = s->options.conf_file;
 	const char *slash = strrchr(file, '/');
 	size_t len = slash == NULL ? 0 : (size_t)(slash - file);
+	struct stat st;
 
 	s->conf_name = slash == NULL ? file : slash + 1;
 	if (*s->conf_name == '\0' || len >= sizeof(dir))
@@ -181,7 +182,13 @@ open_conf(struct supervisor *s)
 	if (s->conf_dir < 0 && errno == ENOENT && !s->options.conf_given)
 		s->conf_dir = open_nothing();
 	if (s->conf_dir < 0)
-		proc_fatal("%s: %s", dir, strerror(errno));
+		proc_fatal("%s: %s", errno == ENOENT ? file : dir,
+		    strerror(errno));
+	/* Told here with its whole name; control sees a component only. */
+	if (s->options.conf_given &&
+	    fstatat(s->conf_dir, s->conf_name, &st, AT_SYMLINK_NOFOLLOW) < 0 &&
+	    errno == ENOENT)
+		proc_fatal("%s: %s", file, strerror(errno));
 }
 
 static size_t
@@ -191,6 +198,8 @@ conf_arguments(const struct supervisor *s, const char **argv)
 
 	argv[n++] = "-f";
 	argv[n++] = s->conf_name;
+	if (!s->options.conf_given)
+		argv[n++] = "-m";
 	if (s->options.sandbox != NULL) {
 		argv[n++] = "-s";
 		argv[n++] = s->options.sandbox;
@@ -229,8 +238,8 @@ supervisor_arguments(const struct supervisor *s, const struct child_kind *kind,
 /* -n: control in our place; it has descriptor 4 and no channel. */
 static void __attribute__((noreturn)) check_conf(const struct supervisor *s)
 {
-	const char *plain[9] = { NULL };
-	const char *argv[10];
+	const char *plain[10] = { NULL };
+	const char *argv[11];
 	union {
 		const char **in;
 		char *const *out;

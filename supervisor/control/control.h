@@ -48,6 +48,7 @@ struct control {
 	struct peer *supervisor;
 	int conf_dir;
 	const char *conf_name;
+	bool conf_missing_ok; /* the default path, not one that was named */
 	struct conf *conf; /* never NULL after start; replaced by reload */
 	struct setting_choice setting;
 	struct utsname host;

@@ -36,6 +36,7 @@ struct options {
 	const char *file;
 	const char *setting;
 	const char *source;
+	bool missing_ok;
 	bool check;
 	bool show;
 };
@@ -86,9 +87,9 @@ static void
 usage(void)
 {
 	(void)fprintf(stderr,
-	    "usage: stockade-control -f name "
+	    "usage: stockade-control -f name [-m] "
 	    "[-s setting -S option|environment]\n"
-	    "       stockade-control -n [-v] -f name\n");
+	    "       stockade-control -n [-v] -f name [-m]\n");
 	exit(2);
 }
 
@@ -97,9 +98,11 @@ read_options(int argc, char **argv, struct options *ret)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "f:nvs:S:")) != -1) {
+	while ((c = getopt(argc, argv, "f:mnvs:S:")) != -1) {
 		if (c == 'f')
 			ret->file = optarg;
+		else if (c == 'm')
+			ret->missing_ok = true;
 		else if (c == 's')
 			ret->setting = optarg;
 		else if (c == 'S')
@@ -166,7 +169,8 @@ check_configuration(const struct options *opt)
 	int r;
 
 	drop_for_check();
-	r = conf_load(CONTROL_CONF_FD, opt->file, true, &conf, &errors);
+	r = conf_load(CONTROL_CONF_FD, opt->file, opt->missing_ok, &conf,
+	    &errors);
 	conf_errors_print(&errors, stderr);
 	conf_errors_done(&errors);
 	if (r != 0)
@@ -193,8 +197,8 @@ static void
 load_configuration(struct control *control)
 {
 	struct conf_errors errors = { 0 };
-	int r = conf_load(control->conf_dir, control->conf_name, true,
-	    &control->conf, &errors);
+	int r = conf_load(control->conf_dir, control->conf_name,
+	    control->conf_missing_ok, &control->conf, &errors);
 
 	if (r != 0) {
 		conf_errors_print(&errors, stderr);
@@ -287,7 +291,8 @@ static int
 serve(const struct options *opt)
 {
 	struct control control = { .conf_dir = CONTROL_CONF_FD,
-		.conf_name = opt->file };
+		.conf_name = opt->file,
+		.conf_missing_ok = opt->missing_ok };
 	pid_t parent = getppid();
 	struct priv_user user;
 

@@ -30,8 +30,8 @@ control_reload(struct control *control, struct conf **ret_before,
     struct conf_errors *errors)
 {
 	struct conf *fresh, *before = control->conf;
-	int r = conf_load(control->conf_dir, control->conf_name, true, &fresh,
-	    errors);
+	int r = conf_load(control->conf_dir, control->conf_name,
+	    control->conf_missing_ok, &fresh, errors);
 
 	if (r != 0) {
 		log_errors(errors);

@@ -46,10 +46,30 @@ def test_without_a_configuration_all_is_default():
     done = subprocess.run(command, capture_output=True, text=True, timeout=10)
     assert (done.returncode, done.stdout) == (0, "configuration OK\n"), \
         done.stderr
-    # The twin: a directory that is named has to be there.
-    done = subprocess.run(command + ["-f", "/no/such/stockade.conf"],
-                          capture_output=True, text=True, timeout=10)
-    assert done.returncode == 1
+
+
+@pytest.mark.parametrize("check", [["-n"], ["-nv"], []])
+@pytest.mark.parametrize("path", ["/no/such/stockade.conf",
+                                  "/etc/no-such-stockade.conf"])
+def test_a_configuration_that_is_named_has_to_be_there(check, path):
+    if instance_module.missing():
+        pytest.skip(instance_module.missing())
+    done = subprocess.run(
+        [instance_module.STOCKADED, *check, "-f", path, "--libexec",
+         os.path.join(instance_module.BUILD, "libexec")],
+        capture_output=True, text=True, timeout=10)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.rstrip("\n").endswith(
+        path + ": No such file or directory"), done.stderr
+
+
+def test_a_reload_misses_a_configuration_that_was_named(own):
+    os.rename(own.conf, own.conf + ".old")
+    with own.client() as c:
+        with pytest.raises(RpcError):
+            c.call("admin.reload")
+        os.rename(own.conf + ".old", own.conf)
+        c.call("admin.reload")
 
 
 def test_a_reload_applies_to_new_sessions_and_says_what_waits(own):

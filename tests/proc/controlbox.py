@@ -169,7 +169,7 @@ class Box:
 
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(
-                [program, "-f", "stockade.conf", *args], preexec_fn=wire,
+                [program, "-f", "stockade.conf", "-m", *args], preexec_fn=wire,
                 close_fds=False, stdin=subprocess.DEVNULL, stdout=log,
                 stderr=log, env=ENV)
         theirs.close()

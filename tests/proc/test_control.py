@@ -156,6 +156,15 @@ def test_n_checks_and_nv_prints(tmp_path):
     assert re.search(r"^my\.conf:2: ", done.stderr, re.M)
 
 
+def test_a_missing_configuration_is_an_error_without_m(tmp_path):
+    os.chmod(tmp_path, 0o755)
+    done = check(tmp_path, "-n", "-f", "my.conf")
+    assert done.returncode == 1
+    assert "No such file or directory" in done.stderr
+    done = check(tmp_path, "-n", "-f", "my.conf", "-m")
+    assert (done.returncode, done.stdout) == (0, "configuration OK\n")
+
+
 def test_hello_tells_who_one_is_and_the_limits(box):
     client = box.client(uid=1234)
     assert client.hello["server"] == "stockade"
