@@ -11,9 +11,13 @@
 
 #include "common/size.h"
 
+#define PHRASE_MAX 100 /* bytes; as short as that of a refusal */
+#define BAD_ANSWER "Bad Gateway" /* the host was reached */
+
 /*
  * Failures (SPEC G12): not found is -ENOENT from the resolver.  error= of
- * Proxy-Status is from RFC 9209 2.3.  The last row is the default.
+ * Proxy-Status is from RFC 9209 2.3.  The phrase follows the host's name, but
+ * for BAD_ANSWER.  The last row is the default.
  */
 static const struct failure {
 	int error;
@@ -23,24 +27,24 @@ static const struct failure {
 	const char *words;
 	enum socks5_reply_code socks;
 } failures[] = {
-	{ -ENOENT, 502, "Bad Gateway", "dns_error",
+	{ -ENOENT, 502, "cannot be resolved", "dns_error",
 	    "the name cannot be resolved", SOCKS5_HOST_UNREACHABLE },
-	{ -EAGAIN, 502, "Bad Gateway", "dns_error",
+	{ -EAGAIN, 502, "cannot be resolved", "dns_error",
 	    "too many look-ups are waiting", SOCKS5_GENERAL },
-	{ -ECONNREFUSED, 502, "Bad Gateway", "connection_refused",
+	{ -ECONNREFUSED, 502, "cannot be reached", "connection_refused",
 	    "connection refused", SOCKS5_REFUSED },
-	{ -ENETUNREACH, 502, "Bad Gateway", "destination_unavailable",
+	{ -ENETUNREACH, 502, "cannot be reached", "destination_unavailable",
 	    "network unreachable", SOCKS5_NET_UNREACHABLE },
-	{ -EHOSTUNREACH, 502, "Bad Gateway", "destination_unavailable",
+	{ -EHOSTUNREACH, 502, "cannot be reached", "destination_unavailable",
 	    "host unreachable", SOCKS5_NET_UNREACHABLE },
-	{ -ETIMEDOUT, 504, "Gateway Timeout", "connection_timeout",
+	{ -ETIMEDOUT, 504, "did not answer in time", "connection_timeout",
 	    "connection timed out", SOCKS5_TIMED_OUT },
-	{ -EPROTO, 502, "Bad Gateway", "http_protocol_error",
+	{ -EPROTO, 502, BAD_ANSWER, "http_protocol_error",
 	    "the answer is not valid HTTP/1.1", SOCKS5_GENERAL },
-	{ -EPIPE, 502, "Bad Gateway", "connection_terminated",
+	{ -EPIPE, 502, BAD_ANSWER, "connection_terminated",
 	    "the connection ended before the answer", SOCKS5_GENERAL },
-	{ 0, 502, "Bad Gateway", "connection_terminated", "connection failed",
-	    SOCKS5_GENERAL },
+	{ 0, 502, "cannot be reached", "connection_terminated",
+	    "connection failed", SOCKS5_GENERAL },
 };
 
 static const struct failure *
@@ -162,18 +166,37 @@ answer_slow(char out[ANSWER_MAX])
 	    "the head did not arrive in time", out);
 }
 
+/* Clients show the phrase and hide the body. A long host is cut inside: its end
+ * says whose it is. */
+static void
+failure_phrase(const struct failure *row, const char *host,
+    char ret[PHRASE_MAX + 1])
+{
+	size_t room = PHRASE_MAX - strlen(row->phrase) - 1;
+	size_t n = strlen(host), half = (room - 3) / 2;
+
+	if (strcmp(row->phrase, BAD_ANSWER) == 0)
+		(void)snprintf(ret, PHRASE_MAX + 1, "%s", row->phrase);
+	else if (n <= room)
+		(void)snprintf(ret, PHRASE_MAX + 1, "%s %s", host, row->phrase);
+	else
+		(void)snprintf(ret, PHRASE_MAX + 1, "%.*s...%s %s", (int)half,
+		    host, host + n - half, row->phrase);
+}
+
 size_t
 answer_failure(int error, const char *host, uint16_t port,
     const struct answer_how *how, char out[ANSWER_MAX])
 {
 	const struct failure *row = find_failure(error);
 	struct text body = { .len = 0 };
-	char fields[128];
+	char phrase[PHRASE_MAX + 1], fields[128];
 
 	(void)snprintf(fields, sizeof(fields),
 	    "Proxy-Status: stockade; error=%s\r\n", row->proxy_error);
 	add(&body, "%s:%u: %s\n", host, (unsigned)port, row->words);
-	return compose(row->status, row->phrase, fields, &body, how, out);
+	failure_phrase(row, host, phrase);
+	return compose(row->status, phrase, fields, &body, how, out);
 }
 
 enum socks5_reply_code

@@ -703,17 +703,28 @@ def test_failures_have_their_status(world, proxy):
     names = {"none.test": "NOT_FOUND", "fail.test": "FAILED",
              "busy.test": "BUSY", "refused.test": [PUBLIC4],
              "far.test": ["93.184.218.1"], "late.test": "TIMEOUT"}
-    rows = {"none.test": (502, 4, b"dns_error"),
-            "fail.test": (502, 4, b"dns_error"),
-            "busy.test": (502, 1, b"dns_error"),
-            "refused.test": (502, 5, b"connection_refused"),
-            "far.test": (502, 3, b"destination_unavailable"),
-            "late.test": (504, 6, b"connection_timeout")}
+    long = ".".join(["a" * 50, "b" * 50, "c" * 50, "test"])
+    names[long] = "NOT_FOUND"
+    lost, far = b"cannot be resolved", b"cannot be reached"
+    rows = {"none.test": (502, 4, b"dns_error", lost),
+            "fail.test": (502, 4, b"dns_error", lost),
+            "busy.test": (502, 1, b"dns_error", lost),
+            "refused.test": (502, 5, b"connection_refused", far),
+            "far.test": (502, 3, b"destination_unavailable", far),
+            "late.test": (504, 6, b"connection_timeout",
+                          b"did not answer in time"),
+            long: (502, 4, b"dns_error", lost)}
     session = proxy.open(1, allow=list(names), names=names)
-    for name, (status, socks, error) in rows.items():
+    for name, (status, socks, error, words) in rows.items():
         reply = session.http(b"CONNECT %s:443 HTTP/1.1\r\n\r\n" %
                              name.encode())
         assert reply.startswith(b"HTTP/1.1 %d " % status), (name, reply)
+        phrase = reply.split(b"\r\n")[0].split(b" ", 2)[2]
+        if name is long:
+            assert re.fullmatch(b"a+\\.\\.\\.c+\\.test " + words, phrase)
+            assert 96 <= len(phrase) <= 100, phrase
+        else:
+            assert phrase == name.encode() + b" " + words
         assert b"Proxy-Status: stockade; error=" + error in reply
         assert b"X-Deny-Reason" not in reply
         assert session.socks(name.encode(), 443)[0] == socks, name
