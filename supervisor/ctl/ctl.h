@@ -5,6 +5,7 @@
  *	main.c		subcommand table, options before the subcommand
  *	option.c units.c	option tables, sizes and times
  *	service.c	connection, hello, calls, errors
+ *	remedy.c	the service's words in those of the options
  *	json.c text.c escape.c	both forms of output
  *	show.c		ps inspect events violations kill pause resume probe status
  *	run.c		run and exec, from the options to the exit status
@@ -40,6 +41,8 @@ struct ctl {
 	const char *socket;
 	bool json;
 	bool quiet;
+	const char *session; /* that the call is about, as typed; or NULL */
+	bool mounts; /* --mount was given */
 	struct rpc_client *client;
 };
 
@@ -68,7 +71,7 @@ int service_call(struct ctl *ctl, const char *method, const char *session,
     struct rpc_message *ret);
 
 /* Says an error map of an answer on standard error; the exit status for it. */
-int service_error(const msgpack_object *error);
+int service_error(const struct ctl *ctl, const msgpack_object *error);
 /* Says that the connection failed, from -errno of rpc_client_*(). */
 int service_lost(int error);
 

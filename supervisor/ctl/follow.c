@@ -23,6 +23,7 @@
 #include "supervisor/ctl/run.h"
 #include "supervisor/ctl/text.h"
 #include "supervisor/ctl/tty.h"
+#include "supervisor/ctl/units.h"
 
 #define NOTE_MAX 1024
 #define CHUNK 4096 /* what a pipe that polls writable takes at once */
@@ -78,17 +79,23 @@ on_killed_event(struct run *run, const msgpack_object *e)
 {
 	const char *cause = text_of(e, "cause", "unknown");
 	uint64_t limit = rpc_u64(e, "limit", 0);
+	char size[UNITS_TEXT];
 
 	/* Our own doing, or told by the line of the time-out. */
 	if (strcmp(cause, "manual") == 0 && run->over)
 		return;
 	if (strcmp(cause, "timeout") == 0)
-		follow_note(run, "command exceeded %llus",
+		follow_note(run, "command exceeded %llus; more with --timeout",
 		    (unsigned long long)(run->options->timeout_ms + 999) /
 			1000);
+	else if (strcmp(cause, "manual") == 0)
+		follow_note(run, "the run was ended by stockadectl kill or "
+				 "another client");
 	else if (limit != 0)
-		follow_note(run, "the run was killed: %s (limit %llu bytes)",
-		    cause, (unsigned long long)limit);
+		follow_note(run,
+		    "the run was killed: %s (limit %s; give more with "
+		    "--memory)",
+		    cause, units_size_text(limit, size));
 	else
 		follow_note(run, "the run was killed: %s", cause);
 }
@@ -99,14 +106,35 @@ on_violation_event(struct run *run, const msgpack_object *e)
 	denied_add(&run->denied, e);
 }
 
+/* Notices with a remedy: the words behind the detail, or behind the code. */
+static const struct notice_row {
+	const char *code;
+	bool by_detail;
+	const char *behind;
+} notice_rows[] = {
+	{ "stateDirMissing", true,
+	    " does not exist, so nothing is kept there; make it first" },
+	{ "pidLimit", false, "; more with --pids" },
+};
+
 static void
 on_notice_event(struct run *run, const msgpack_object *e)
 {
-	const char *detail = rpc_str(e, "detail");
+	const char *code = text_of(e, "code", "unknown");
+	const char *detail = text_of(e, "detail", "");
+	const char *behind = "";
 
-	follow_note(run, "notice: %s%s%s", text_of(e, "code", "unknown"),
-	    detail == NULL ? "" : ": ",
-	    detail == NULL ? "" : text_clean(detail));
+	for (size_t i = 0; i < ARRAY_LEN(notice_rows); i++) {
+		const struct notice_row *row = &notice_rows[i];
+
+		if (strcmp(row->code, code) != 0)
+			continue;
+		behind = row->behind;
+		if (row->by_detail && detail[0] != '\0')
+			code = "";
+	}
+	follow_note(run, "notice: %s%s%s%s", code,
+	    code[0] == '\0' || detail[0] == '\0' ? "" : ": ", detail, behind);
 }
 
 static void

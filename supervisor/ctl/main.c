@@ -55,7 +55,7 @@ usage(FILE *to)
 		(void)fprintf(to, "  %-10s %s\n  %10s   %s\n", commands[i].name,
 		    commands[i].arguments, "", commands[i].what);
 	(void)fprintf(to,
-	    "\nEvery command takes --json. See "
+	    "\nEvery command takes --json and --help. See "
 	    "stockadectl(1).\n");
 }
 
@@ -67,11 +67,16 @@ struct global {
 };
 #define AT(m) offsetof(struct global, m)
 static const struct option_row global_rows[] = {
-	{ "--socket", true, option_set_text, AT(socket) },
-	{ "--json", false, option_set_flag, AT(json) },
-	{ "--help", false, option_set_flag, AT(help) },
-	{ "-h", false, option_set_flag, AT(help) },
-	{ "--version", false, option_set_flag, AT(version) },
+	{ "--socket", true, option_set_text, AT(socket),
+	    "PATH", "the service's socket" },
+	{ "--json", false, option_set_flag, AT(json),
+	    NULL, "print JSON" },
+	{ "--help", false, option_set_flag, AT(help),
+	    NULL, "print this" },
+	{ "-h", false, option_set_flag, AT(help),
+	    NULL, "print this" },
+	{ "--version", false, option_set_flag, AT(version),
+	    NULL, "print the version" },
 };
 
 static int
@@ -121,6 +126,7 @@ main(int argc, char **argv)
 	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
 		if (strcmp(argv[at], commands[i].name) != 0)
 			continue;
+		option_about(commands[i].arguments, commands[i].what);
 		r = commands[i].fn(&ctl, argc - at, argv + at);
 		service_close(&ctl);
 		return r;

@@ -2,6 +2,7 @@
 #include "supervisor/ctl/option.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,37 @@
 #include "common/size.h"
 #include "supervisor/ctl/ctl.h"
 #include "supervisor/ctl/units.h"
+
+static const char *about_arguments = "";
+static const char *about_what = "";
+
+void
+option_about(const char *arguments, const char *what)
+{
+	about_arguments = arguments;
+	about_what = what;
+}
+
+/* Rows of parts that are not built are not told. */
+static void
+help(const char *command, const struct option_row *rows, size_t n)
+{
+	(void)printf("usage: stockadectl %s%s%s\n%s\n\n", command,
+	    about_arguments[0] == '\0' ? "" : " ", about_arguments,
+	    about_what);
+	for (size_t i = 0; i < n; i++) {
+		const char *arg = rows[i].arg == NULL ? "" : rows[i].arg;
+		int width = 22 - (int)strlen(rows[i].name);
+
+		if (rows[i].fn != NULL)
+			(void)printf("  %s %-*s %s\n", rows[i].name,
+			    width < 0 ? 0 : width, arg,
+			    rows[i].what == NULL ? "" : rows[i].what);
+	}
+	(void)printf("  -h, --help %12s print this\n\nSee stockadectl(1).\n",
+	    "");
+	exit(fflush(stdout) == 0 ? CTL_OK : CTL_FAILED);
+}
 
 static void
 wrong(const char *command, const char *option, const char *why)
@@ -81,8 +113,12 @@ option_read(const char *command, const struct option_row *rows, size_t n,
 		if (argv[i][0] != '-' || argv[i][1] == '\0')
 			break;
 		row = find(rows, n, argv[i], &value);
+		if (row == NULL && (strcmp(argv[i], "--help") == 0 ||
+				       strcmp(argv[i], "-h") == 0))
+			help(command, rows, n);
 		if (row == NULL) {
-			wrong(command, argv[i], "no such option; see stockadectl(1)");
+			wrong(command, argv[i],
+			    "no such option; see stockadectl(1)");
 			return -1;
 		}
 		if (row->value && value == NULL && i + 1 < argc)

@@ -5,14 +5,17 @@
  */
 #include <sys/ioctl.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/path.h"
 #include "common/size.h"
 #include "protocol/cause.h"
 #include "protocol/client.h"
@@ -24,34 +27,58 @@
 
 #define AT(m) offsetof(struct run_options, m)
 static const struct option_row run_rows[] = {
-	{ "-C", true, option_set_text, AT(dir) },
-	{ "--mount", true, option_add_text, AT(mounts) },
-	{ "--mode", true, option_set_text, AT(mode) },
-	{ "--allow", true, option_add_text, AT(allow) },
-	{ "--no-network", false, option_set_flag, AT(no_network) },
-	{ "--backend", true, option_set_text, AT(backend) },
-	{ "--env", true, option_add_text, AT(env) },
-	{ "--memory", true, option_set_size, AT(memory_bytes) },
-	{ "--pids", true, option_set_count, AT(pids) },
-	{ "--cpus", true, option_set_decimal, AT(cpus) },
-	{ "--timeout", true, option_set_time, AT(timeout_ms) },
-	{ "--user", true, option_set_text, AT(user) },
-	{ "--adapter", true, option_set_text, AT(adapter) },
-	{ "--no-toolchains", false, option_set_flag, AT(no_toolchains) },
-	{ "--json", false, option_set_flag, AT(json) },
-	{ "--quiet", false, option_set_flag, AT(quiet) },
+	{ "-C", true, option_set_text, AT(dir),
+	    "DIR", "mount DIR writable and run in it" },
+	{ "--mount", true, option_add_text, AT(mounts),
+	    "SRC[:ro]", "mount one more path, writable or read-only" },
+	{ "--mode", true, option_set_text, AT(mode),
+	    "MODE", "chat, review, plan or orchestrate" },
+	{ "--allow", true, option_add_text, AT(allow),
+	    "HOST[:PORT]", "allow connections to a host" },
+	{ "--no-network", false, option_set_flag, AT(no_network),
+	    NULL, "allow no connection at all" },
+	{ "--backend", true, option_set_text, AT(backend),
+	    "BACKEND", "native, the only one of this version" },
+	{ "--env", true, option_add_text, AT(env),
+	    "NAME[=VALUE]", "set a variable, or pass the caller's" },
+	{ "--memory", true, option_set_size, AT(memory_bytes),
+	    "SIZE", "limit memory, such as 512M or 2G" },
+	{ "--pids", true, option_set_count, AT(pids),
+	    "N", "limit processes and threads" },
+	{ "--cpus", true, option_set_decimal, AT(cpus),
+	    "N", "limit processors, such as 2 or 1.5" },
+	{ "--timeout", true, option_set_time, AT(timeout_ms),
+	    "TIME", "end the command then, such as 90s or 5m" },
+	{ "--user", true, option_set_text, AT(user),
+	    "USER", "run as another user; for operators" },
+	{ "--adapter", true, option_set_text, AT(adapter),
+	    "AGENT", "claude-code, codex, gemini-cli or acp" },
+	{ "--no-toolchains", false, option_set_flag, AT(no_toolchains),
+	    NULL, "do not mount the toolchains of PATH" },
+	{ "--json", false, option_set_flag, AT(json),
+	    NULL, "print events as JSON" },
+	{ "--quiet", false, option_set_flag, AT(quiet),
+	    NULL, "no notices and no lines about refusals" },
 	/* SPEC Y2, Y19: of parts that are not built. */
-	{ "--repo", true, NULL, 0 },
-	{ "--new-repositories", false, NULL, 0 },
-	{ "--name-exempt", true, NULL, 0 },
+	{ "--repo", true, NULL, 0,
+	    NULL, NULL },
+	{ "--new-repositories", false, NULL, 0,
+	    NULL, NULL },
+	{ "--name-exempt", true, NULL, 0,
+	    NULL, NULL },
 };
 
 static const struct option_row exec_rows[] = {
-	{ "-C", true, option_set_text, AT(dir) },
-	{ "--env", true, option_add_text, AT(env) },
-	{ "--timeout", true, option_set_time, AT(timeout_ms) },
-	{ "--json", false, option_set_flag, AT(json) },
-	{ "--quiet", false, option_set_flag, AT(quiet) },
+	{ "-C", true, option_set_text, AT(dir),
+	    "DIR", "run in DIR of the sandbox" },
+	{ "--env", true, option_add_text, AT(env),
+	    "NAME[=VALUE]", "set a variable, or pass the caller's" },
+	{ "--timeout", true, option_set_time, AT(timeout_ms),
+	    "TIME", "end the command then, such as 90s or 5m" },
+	{ "--json", false, option_set_flag, AT(json),
+	    NULL, "print events as JSON" },
+	{ "--quiet", false, option_set_flag, AT(quiet),
+	    NULL, "no notices and no lines about refusals" },
 };
 
 /* ---------------------------------------------------------------- launch */
@@ -72,14 +99,15 @@ make_session_id(char ret[RUN_SESSION_MAX])
 
 /* SPEC Y4: never without a sandbox unless that was asked for. */
 static int
-launch_refused(const msgpack_object *error)
+launch_refused(const struct ctl *ctl, const msgpack_object *error)
 {
 	uint64_t code = rpc_u64(error, "code", API_INTERNAL);
-	int r = service_error(error);
+	int r = service_error(ctl, error);
 
 	if (code == API_UNAVAILABLE || code == API_UNCONFINED)
 		ctl_say("nothing was run; a run without a sandbox must be "
-			"asked for with --backend none");
+			"asked for with --backend none, which is not in this "
+			"version");
 	return r;
 }
 
@@ -107,7 +135,7 @@ launch(struct run *run)
 	if (r < 0)
 		return service_lost(r);
 	if (msg.error != NULL)
-		r = launch_refused(msg.error);
+		r = launch_refused(ctl, msg.error);
 	rpc_done(&msg);
 	return r;
 }
@@ -272,6 +300,73 @@ start(struct run *run, char **argv, int argc, bool since_start, bool own_env)
 	return r < 0 ? service_lost(r) : exec_answered(run, id);
 }
 
+/* Every run has these of the host; what is not found there has another cause,
+ * such as the interpreter of a script. */
+static const char *const shown[] = { "/usr", "/bin", "/sbin", "/lib" };
+
+static bool
+is_shown(const char *path)
+{
+	char dir[PATH_MAX];
+
+	for (size_t i = 0; i < ARRAY_LEN(shown); i++)
+		if (path_is_within(path, shown[i]))
+			return true;
+	return getcwd(dir, sizeof(dir)) != NULL && path_is_within(path, dir);
+}
+
+static bool
+is_outside(const char *path)
+{
+	struct stat st;
+
+	return path_is_clean(path) && !is_shown(path) &&
+	    access(path, X_OK) == 0 && stat(path, &st) == 0 &&
+	    S_ISREG(st.st_mode);
+}
+
+/* Where the caller's PATH, or the name itself, finds a program that the run
+ * has not. */
+static bool
+find_outside(const char *program, char ret[PATH_MAX])
+{
+	const char *path = getenv("PATH");
+
+	if (strchr(program, '/') != NULL) {
+		if (strlen(program) >= PATH_MAX || !is_outside(program))
+			return false;
+		memcpy(ret, program, strlen(program) + 1);
+		return true;
+	}
+	while (path != NULL && *path != '\0') {
+		size_t len = strcspn(path, ":");
+		int n = snprintf(ret, PATH_MAX, "%.*s/%s", (int)len, path,
+		    program);
+
+		if (n > 0 && n < PATH_MAX && is_outside(ret))
+			return true;
+		path += len + (path[len] == ':');
+	}
+	return false;
+}
+
+static void
+say_not_found(const char *program)
+{
+	char path[PATH_MAX];
+	const char *slash;
+
+	if (!find_outside(program, path) ||
+	    (slash = strrchr(path, '/')) == path) {
+		ctl_say("%s: not found in the sandbox", text_clean(program));
+		return;
+	}
+	ctl_say("%s: not found in the sandbox; it lies outside at %s, "
+		"--mount %.*s:ro shows it",
+	    text_clean(program), text_clean(path),
+	    (int)strlen(path) - (int)strlen(slash), text_clean(path));
+}
+
 /* What a shell would say (SPEC K11); the service told it to nobody. */
 static void
 say_not_run(const struct run *run, const char *program)
@@ -279,7 +374,7 @@ say_not_run(const struct run *run, const char *program)
 	if (run->pid != 0 || run->ctl->json)
 		return;
 	if (run->status == CTL_NOT_FOUND)
-		ctl_say("%s: not found in the sandbox", text_clean(program));
+		say_not_found(program);
 	else if (run->status == CTL_DENIED)
 		ctl_say("%s: cannot be executed", text_clean(program));
 }
@@ -370,6 +465,11 @@ ctl_run(struct ctl *ctl, int argc, char **argv)
 		return CTL_USAGE;
 	if (at >= argc)
 		return no_command("run [options]");
+	if (options.no_network && options.allow.n > 0) {
+		ctl_say("run: --no-network and --allow exclude each other");
+		return CTL_USAGE;
+	}
+	ctl->mounts = options.mounts.n > 0;
 	r = begin(&run, ctl, &options);
 	if (r == 0)
 		r = make_session_id(run.session);
@@ -418,6 +518,7 @@ ctl_exec(struct ctl *ctl, int argc, char **argv)
 	if (r != 0)
 		return r;
 	memcpy(run.session, session, sizeof(run.session));
+	ctl->session = run.session;
 	r = start(&run, argv + at + 1, argc - at - 1, false, true);
 	if (r == 0)
 		r = follow(&run);

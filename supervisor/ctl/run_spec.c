@@ -211,17 +211,16 @@ add_mount(struct draft *d, const char *path, bool read_only)
 	return 0;
 }
 
-/* "SRC", "SRC:ro", "SRC:rw". */
+/* "SRC" or "SRC:ro". */
 static int
 add_typed_mount(struct draft *d, const char *typed)
 {
 	size_t len = strlen(typed);
 	bool read_only = len > 3 && strcmp(typed + len - 3, ":ro") == 0;
-	bool writable = len > 3 && strcmp(typed + len - 3, ":rw") == 0;
 	char source[PATH_MAX], path[PATH_MAX];
 	int r;
 
-	if (read_only || writable)
+	if (read_only)
 		len -= 3;
 	if (len >= sizeof(source))
 		return -ENAMETOOLONG;
@@ -231,6 +230,24 @@ add_typed_mount(struct draft *d, const char *typed)
 	return r < 0 ? r : add_mount(d, path, read_only);
 }
 
+/* Words that other tools take behind a path, such as ":rw" or ":/elsewhere";
+ * in the name of something that is there a colon is just a byte. */
+static bool
+has_unknown_word(const char *typed)
+{
+	size_t len = strlen(typed);
+	char source[PATH_MAX];
+	struct stat st;
+
+	if (len > 3 && strcmp(typed + len - 3, ":ro") == 0)
+		len -= 3;
+	if (len >= sizeof(source) || memchr(typed, ':', len) == NULL)
+		return false;
+	memcpy(source, typed, len);
+	source[len] = '\0';
+	return lstat(source, &st) < 0;
+}
+
 static int
 find_mounts(struct draft *d)
 {
@@ -238,6 +255,12 @@ find_mounts(struct draft *d)
 	int r = add_mount(d, d->dir, false);
 
 	for (size_t i = 0; r == 0 && i < typed->n; i++) {
+		if (has_unknown_word(typed->items[i])) {
+			ctl_say("run: --mount %s: only :ro may stand behind a "
+				"path; without it the mount is writable",
+			    text_clean(typed->items[i]));
+			return CTL_USAGE;
+		}
 		r = add_typed_mount(d, typed->items[i]);
 		if (r < 0)
 			ctl_say("run: --mount %s: %s",
@@ -527,6 +550,27 @@ put_env(const struct draft *d, struct rpc_out *out)
 	return r;
 }
 
+/* ---------------------------------------------------------------- network */
+
+/* A slash stands only before the length of an address range. */
+static int
+check_allow(const struct option_list *allow)
+{
+	for (size_t i = 0; i < allow->n; i++) {
+		const char *slash = strchr(allow->items[i], '/');
+
+		if (slash == NULL ||
+		    (slash[1] != '\0' &&
+			slash[1 + strspn(slash + 1, "0123456789:")] == '\0'))
+			continue;
+		ctl_say("--allow %s: a host name, optionally with :PORT, "
+			"not a URL",
+		    text_clean(allow->items[i]));
+		return CTL_USAGE;
+	}
+	return 0;
+}
+
 /* ---------------------------------------------------------------- the spec */
 
 static void
@@ -618,7 +662,9 @@ run_spec_put(struct run *run, struct rpc_out *out)
 		return CTL_FAILED;
 	}
 	d->run = run;
-	r = find_user(d);
+	r = check_allow(&run->options->allow);
+	if (r == 0)
+		r = find_user(d);
 	if (r == 0)
 		r = find_dir(d);
 	if (r == 0)

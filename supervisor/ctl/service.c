@@ -13,6 +13,7 @@
 #include "protocol/rpc.h"
 #include "supervisor/ctl/ctl.h"
 #include "supervisor/ctl/option.h"
+#include "supervisor/ctl/remedy.h"
 #include "supervisor/ctl/text.h"
 
 #ifdef HAVE_CONFIG_H
@@ -92,16 +93,22 @@ service_start(struct ctl *ctl, const char *method, const char *session)
 }
 
 int
-service_error(const msgpack_object *error)
+service_error(const struct ctl *ctl, const msgpack_object *error)
 {
 	const msgpack_object *detail = rpc_map(error, "detail");
 	uint64_t code = rpc_u64(error, "code", API_INTERNAL);
 	const char *step = rpc_str(detail, "step");
 	const char *hint = rpc_str(detail, "hint");
+	const char *message = rpc_str(error, "message");
+	struct remedy remedy;
 
-	ctl_say("%s%s%s%s", text_of(error, "message", "the service failed"),
-	    step == NULL ? "" : " (", step == NULL ? "" : text_clean(step),
-	    step == NULL ? "" : ")");
+	if (message == NULL)
+		message = "the service failed";
+	remedy_find(ctl, message, &remedy);
+	ctl_say("%s%s%s%s%s%s", remedy.option == NULL ? "" : remedy.option,
+	    text_clean(message + remedy.skip), step == NULL ? "" : " (",
+	    step == NULL ? "" : text_clean(step), step == NULL ? "" : ")",
+	    remedy.behind);
 	if (hint != NULL)
 		ctl_say("%s", text_clean(hint));
 	if (code == API_DENIED || code == API_NO_APPROVER)
@@ -118,7 +125,7 @@ say_refused_hello(struct ctl *ctl)
 
 	while (rpc_client_next(ctl->client, &msg) == 1) {
 		if (!said && msg.type == RPC_ANSWER && msg.error != NULL) {
-			(void)service_error(msg.error);
+			(void)service_error(ctl, msg.error);
 			said = true;
 		}
 		rpc_done(&msg);
@@ -136,7 +143,7 @@ service_wait(struct ctl *ctl, uint32_t id, struct rpc_message *ret)
 	if (r < 0)
 		return service_lost(r);
 	if (ret->error != NULL) {
-		r = service_error(ret->error);
+		r = service_error(ctl, ret->error);
 		rpc_done(ret);
 	}
 	return r;

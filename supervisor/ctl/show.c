@@ -31,7 +31,8 @@ struct show {
 #define AT(m) offsetof(struct show, m)
 #define OPTION_JSON \
 	{ \
-		"--json", false, option_set_flag, AT(json) \
+		"--json", false, option_set_flag, AT(json), NULL, \
+		    "print JSON" \
 	}
 
 /*
@@ -105,6 +106,7 @@ begin(struct ctl *ctl, const char *typed, char id[SERVICE_ID_MAX])
 {
 	int r = service_connect(ctl);
 
+	ctl->session = typed;
 	if (r == 0 && typed != NULL)
 		r = service_resolve(ctl, typed, id);
 	return r;
@@ -313,8 +315,10 @@ int
 ctl_events(struct ctl *ctl, int argc, char **argv)
 {
 	static const struct option_row rows[] = { OPTION_JSON,
-		{ "--types", true, option_set_text, AT(types) },
-		{ "--since", true, option_set_text, AT(since) } };
+		{ "--types", true, option_set_text, AT(types),
+	    "A,B", "only these types of events" },
+		{ "--since", true, option_set_text, AT(since),
+	    "N", "begin with event N of the session" } };
 	struct show show = { 0 };
 	char id[SERVICE_ID_MAX];
 	struct rpc_message msg;
@@ -361,7 +365,8 @@ int
 ctl_violations(struct ctl *ctl, int argc, char **argv)
 {
 	static const struct option_row rows[] = { OPTION_JSON,
-		{ "--limit", true, option_set_text, AT(limit) } };
+		{ "--limit", true, option_set_text, AT(limit),
+	    "N", "at most N, the newest" } };
 	struct show show = { 0 };
 	char id[SERVICE_ID_MAX];
 	struct rpc_message msg;
@@ -473,8 +478,10 @@ int
 ctl_kill(struct ctl *ctl, int argc, char **argv)
 {
 	static const struct option_row rows[] = { OPTION_JSON,
-		{ "-s", true, option_set_text, AT(signal) },
-		{ "--exec", true, option_set_text, AT(exec) } };
+		{ "-s", true, option_set_text, AT(signal),
+	    "SIGNAL", "send a signal instead" },
+		{ "--exec", true, option_set_text, AT(exec),
+	    "ID", "only to this command" } };
 	struct show show = { 0 };
 	char id[SERVICE_ID_MAX];
 	const char *arg;
@@ -532,10 +539,24 @@ ctl_resume(struct ctl *ctl, int argc, char **argv)
 
 /* ---------------------------------------------------------------- probe */
 
+/* The service tells what the host could do; runs are another matter. */
+static const char *
+not_built(const msgpack_object *backend)
+{
+	const msgpack_object *yes = rpc_find(backend, "available");
+
+	return strcmp(text_of(backend, "backend", ""), "native") != 0 &&
+		yes != NULL && yes->type == MSGPACK_OBJECT_BOOLEAN &&
+		yes->via.boolean ?
+	    " (runs with it are not in this version)" :
+	    "";
+}
+
 static void
 probe_rows(const msgpack_object *result)
 {
 	struct text_table t;
+	char text[1024 + 64];
 
 	text_table_init(&t, 3);
 	for (size_t i = 0; i < rpc_count(result, "results"); i++) {
@@ -544,8 +565,10 @@ probe_rows(const msgpack_object *result)
 
 		text_table_add(&t, text_of(r, "backend", "-"));
 		text_table_add(&t, text_of(r, "available", "no"));
-		text_table_add(&t,
-		    hint != NULL ? text_clean(hint) : text_of(r, "note", ""));
+		(void)snprintf(text, sizeof(text), "%s%s",
+		    hint != NULL ? text_clean(hint) : text_of(r, "note", ""),
+		    not_built(r));
+		text_table_add(&t, text);
 	}
 	for (size_t i = 0; i < rpc_count(result, "mechanisms"); i++) {
 		const msgpack_object *m = rpc_map_at(result, "mechanisms", i);
@@ -602,8 +625,9 @@ put_status(const msgpack_object *result)
 	for (size_t i = 0; i < rpc_count(result, "backends"); i++) {
 		const msgpack_object *b = rpc_map_at(result, "backends", i);
 
-		(void)printf("%s: %s\n", text_of(b, "backend", "-"),
-		    text_of(b, "note", text_of(b, "available", "no")));
+		(void)printf("%s: %s%s\n", text_of(b, "backend", "-"),
+		    text_of(b, "note", text_of(b, "available", "no")),
+		    not_built(b));
 	}
 }
 

@@ -112,7 +112,9 @@ def test_the_status_says_what_happened(session_tool, args, status):
 def test_root_is_refused_by_the_words_of_the_service(session_tool):
     done = session_tool.ctl("run", "--user", "root", "-C",
                             session_tool.workdir, "--", "true")
-    assert done.stderr == b"stockade: a run needs a user that is not root\n"
+    assert done.stderr == (
+        b"stockade: a run needs a user that is not root; use --user NAME, or "
+        b"run-user in stockade.conf\n")
 
 
 @pytest.mark.parametrize("sudo_user,uid", [(RUN_USER, None), ("root", None),

@@ -294,7 +294,7 @@ def test_kill_of_a_session_ends_its_run(tool):
     p.stdout.readline()
     assert tool.service.ctl("kill", tool.only_session()).returncode == 0
     out, err = p.communicate(timeout=10)
-    assert p.returncode == 143 and b"manual" in err
+    assert p.returncode == 143 and b"stockadectl kill" in err
 
 
 def test_events_end_with_the_session(tool):
@@ -585,3 +585,90 @@ def test_adapter_brings_its_state_directory(tool, person):
     with open(path, encoding="ascii") as f:
         assert f.read() == "new\n"
     os.unlink(path)
+
+
+# ---------------------------------------------------------------- remedies
+
+@pytest.mark.parametrize("options,status,words", [
+    (["--allow", "http://x/"], 2,
+     "--allow http://x/: a host name, optionally with :PORT, not a URL"),
+    (["--allow", "x.example/path"], 2, "not a URL"),
+    (["--allow", "x.example:y"], 125, "--allow: x.example:y: the port"),
+    (["--mount", "/root"], 125,
+     "--mount /root cannot be given as a whole; name a directory below it"),
+    (["--mount", "/srv:rw"], 2, "--mount /srv:rw: only :ro"),
+    (["--mount", "/srv:row"], 2, "only :ro"),
+    (["--mount", "/srv:/elsewhere:ro"], 2, "only :ro"),
+    (["--memory", "1K"], 125, "--memory: is out of range; 1M is the least"),
+    (["--pids", "1"], 125, "--pids: is out of range; 2 to 4194304"),
+    (["--mode", "frob"], 125, "--mode: "),
+    (["--no-network", "--allow", "x.example"], 2,
+     "--no-network and --allow exclude each other"),
+    (["--backend", "frob"], 125, 'unknown backend "frob": use microvm, native '
+     "or none; only native is in this version")])
+def test_a_refusal_names_the_option_and_what_helps(tool, options, status,
+                                                   words):
+    done = tool.run("true", options=options)
+    assert done.returncode == status
+    assert words in done.stderr.decode()
+
+
+def test_limits_that_end_a_run_name_their_option(tool):
+    done = tool.run("python3", "-c", "x = bytearray(300 << 20)",
+                    options=["--memory", "64M"])
+    assert b"(limit 64M; give more with --memory)" in done.stderr
+    done = tool.run("sleep", "60", options=["--timeout", "1s"])
+    assert b"command exceeded 1s; more with --timeout" in done.stderr
+    done = tool.run("sh", "-c", "for i in 1 2 3 4 5 6 7 8; do sleep 1 & done;"
+                    " wait", options=["--pids", "5"])
+    assert b"pidLimit" in done.stderr and b"with --pids" in done.stderr
+
+
+def test_a_state_directory_that_is_absent_is_told(tool):
+    done = tool.run("true", options=["--adapter", "gemini-cli"])
+    assert (b"/.gemini does not exist, so nothing is kept there; make it first"
+            in done.stderr)
+
+
+def test_a_program_that_lies_outside_is_named(tool, tmp_path):
+    program = tmp_path / "only-outside"
+    program.write_text("#!/bin/sh\necho seen\n")
+    program.chmod(0o755)
+    words = ("not found in the sandbox; it lies outside at %s, --mount %s:ro "
+             "shows it" % (program, tmp_path)).encode()
+    done = tool.run(str(program))
+    assert done.returncode == 127 and words in done.stderr
+    path = "%s:%s" % (os.environ["PATH"], tmp_path)
+    done = tool.run("only-outside", env=dict(os.environ, PATH=path),
+                    options=["--no-toolchains"])
+    assert done.returncode == 127 and words in done.stderr
+    done = tool.run("/usr/bin/no-such")
+    assert b"lies outside" not in done.stderr
+
+
+@pytest.mark.parametrize("command", [
+    "run", "exec", "ps", "inspect", "events", "violations", "kill", "pause",
+    "resume", "probe", "status"])
+def test_every_command_has_help_of_its_own(tool, command):
+    for word in ("--help", "-h"):
+        done = tool.service.ctl(command, word)
+        assert done.returncode == 0 and done.stderr == b""
+        assert done.stdout.startswith(
+            b"usage: stockadectl %s" % command.encode())
+        assert b"  --json" in done.stdout
+
+
+def test_words_for_a_session_that_waits_or_was_ended(tool):
+    run = tool.start("sh", "-c", "echo up; exec sleep 60")
+    assert run.stdout.readline() == b"up\n"
+    name = tool.only_session()
+    ctl = tool.service.ctl
+    done = ctl("events", "--types", "frob", name)
+    assert b"stdout, stderr, exit" in done.stderr
+    assert ctl("pause", name).returncode == 0
+    done = ctl("exec", name, "--", "true")
+    assert b"; stockadectl resume %s\n" % name.encode() in done.stderr
+    assert ctl("resume", name).returncode == 0
+    assert ctl("kill", name).returncode == 0
+    assert (b"the run was ended by stockadectl kill or another client"
+            in run.communicate(timeout=20)[1])

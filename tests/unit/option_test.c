@@ -25,12 +25,12 @@ struct options {
 #define AT(m) offsetof(struct options, m)
 
 static const struct option_row rows[] = {
-	{ "--flag", false, option_set_flag, AT(flag) },
-	{ "--text", true, option_set_text, AT(text) },
-	{ "-C", true, option_set_text, AT(text) },
-	{ "--size", true, option_set_size, AT(size) },
-	{ "--add", true, option_add_text, AT(list) },
-	{ "--later", true, NULL, 0 },
+	{ "--flag", false, option_set_flag, AT(flag), NULL, NULL },
+	{ "--text", true, option_set_text, AT(text), NULL, NULL },
+	{ "-C", true, option_set_text, AT(text), NULL, NULL },
+	{ "--size", true, option_set_size, AT(size), NULL, NULL },
+	{ "--add", true, option_add_text, AT(list), NULL, NULL },
+	{ "--later", true, NULL, 0, NULL, NULL },
 };
 
 void
