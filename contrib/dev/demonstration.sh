@@ -16,7 +16,9 @@ step()
 # output in OUT, standard error in ERR and the status in STATUS.
 inside()
 {
-	printf '   $ stockadectl run -- %s\n' "$*"
+	printf '   $ stockadectl run --'
+	printf ' %q' "$@"
+	printf '\n'
 	in_sandbox -- "$@" >"$INSTANCE/out" 2>"$INSTANCE/err" </dev/null
 	STATUS=$?
 	OUT=$(cat "$INSTANCE/out")
@@ -138,13 +140,13 @@ step_status()
 # A session that stays, so that its record can be asked for.
 step_violations()
 {
-	local id pid tries
+	local id pid tries command
 
 	step "What was refused is on record while the session lives."
-	printf '   $ stockadectl run -- sh -c "curl …; read x" &\n'
+	command='curl -s -m 30 https://example.org; echo done; read x'
+	printf '   $ stockadectl run --quiet -- sh -c %q &\n' "$command"
 	mkfifo "$INSTANCE/hold"
-	in_sandbox --quiet -- sh -c \
-	    'curl -s -m 30 https://example.org; echo done; read x' \
+	in_sandbox --quiet -- sh -c "$command" \
 	    <>"$INSTANCE/hold" >"$INSTANCE/out" 2>/dev/null &
 	pid=$!
 	for ((tries = 0; tries < 200; tries++)); do
