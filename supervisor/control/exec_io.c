@@ -157,15 +157,24 @@ exec_stream_close(struct exec_stream *stream)
 
 /* SPEC L4; no path of this version is watched by anything better. */
 static void
-on_refusal(void *arg, enum violation_action action, const char *target,
-    const char *line)
+on_refusal(void *arg, enum refusal_kind kind, enum violation_action action,
+    const char *target, const char *line)
 {
-	const struct violation v = { .action = action,
+	struct violation v = { .action = action,
 		.target = target,
 		.reason = "stderr",
 		.raw = line };
 	const struct exec *e = arg;
+	struct refusal_place place;
 
+	if (kind != REFUSAL_DENIED) {
+		if (!refusals_place(session_plan_of(e->session), kind, line,
+			&place))
+			return;
+		v.target = place.path;
+		v.rule = place.rule;
+		v.remedy = place.remedy;
+	}
 	violations_record(events_source_violations(source_of(e)), &v);
 }
 

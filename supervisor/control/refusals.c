@@ -6,12 +6,27 @@
 #include "supervisor/control/refusals.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "common/path.h"
 #include "common/size.h"
+#include "protocol/plan.h"
 
-static const char *const phrases[] = { "Permission denied",
-	"Operation not permitted", "EPERM" };
+#define WORDS_MAX 8 /* of a line are compared with a plan */
+
+static const struct {
+	const char *text;
+	enum refusal_kind kind;
+} phrases[] = {
+	{ "Permission denied", REFUSAL_DENIED },
+	{ "Operation not permitted", REFUSAL_DENIED },
+	{ "EPERM", REFUSAL_DENIED },
+	{ "Read-only file system", REFUSAL_READ_ONLY },
+	{ "EROFS", REFUSAL_READ_ONLY },
+	{ "Device or resource busy", REFUSAL_BUSY },
+	{ "EBUSY", REFUSAL_BUSY },
+};
 
 /* Words of the line, the first that is found decides; else it is a read. */
 static const struct {
@@ -71,11 +86,14 @@ starts_programs(const char *line, size_t speaker)
 }
 
 static enum violation_action
-action_of(const char *line, size_t speaker)
+action_of(enum refusal_kind kind, const char *line, size_t speaker)
 {
 	for (size_t i = 0; i < ARRAY_LEN(actions); i++)
 		if (strstr(line, actions[i].word) != NULL)
 			return actions[i].action;
+	/* Reading and starting fail in neither way. */
+	if (kind != REFUSAL_DENIED)
+		return VIOLATION_FILE_DATA;
 	return starts_programs(line, speaker) ? VIOLATION_EXEC :
 						VIOLATION_FILE_READ;
 }
@@ -124,23 +142,24 @@ static void
 end_line(struct refusals *r, refusals_fn *fn, void *arg)
 {
 	char copy[REFUSALS_LINE + 1];
+	enum refusal_kind kind = REFUSAL_DENIED;
 	char *phrase = NULL;
-	size_t speaker;
+	size_t speaker, *count;
 
 	r->line[r->len] = '\0';
-	if (r->found < REFUSALS_MAX) {
-		memcpy(copy, r->line, r->len + 1);
-		for (size_t i = 0; i < ARRAY_LEN(phrases) && phrase == NULL;
-		     i++)
-			phrase = strstr(copy, phrases[i]);
-	}
+	memcpy(copy, r->line, r->len + 1);
 	r->len = 0;
-	if (phrase == NULL)
+	for (size_t i = 0; i < ARRAY_LEN(phrases) && phrase == NULL; i++) {
+		phrase = strstr(copy, phrases[i].text);
+		kind = phrases[i].kind;
+	}
+	count = kind == REFUSAL_DENIED ? &r->found : &r->doubtful;
+	if (phrase == NULL || *count >= REFUSALS_MAX)
 		return;
-	r->found++;
+	(*count)++;
 	speaker = speaker_length(copy, phrase);
-	fn(arg, action_of(r->line, speaker), target_of(copy + speaker, phrase),
-	    r->line);
+	fn(arg, kind, action_of(kind, r->line, speaker),
+	    target_of(copy + speaker, phrase), r->line);
 }
 
 void
@@ -150,7 +169,8 @@ refusals_feed(struct refusals *r, const uint8_t *data, size_t len,
 	const uint8_t *end;
 	size_t n, room;
 
-	while (len > 0 && r->found < REFUSALS_MAX) {
+	while (len > 0 &&
+	    (r->found < REFUSALS_MAX || r->doubtful < REFUSALS_MAX)) {
 		end = memchr(data, '\n', len);
 		n = end == NULL ? len : (size_t)(end - data);
 		room = REFUSALS_LINE - r->len;
@@ -169,4 +189,165 @@ refusals_end(struct refusals *r, refusals_fn *fn, void *arg)
 {
 	if (r->len > 0)
 		end_line(r, fn, arg);
+}
+
+/* ------------------------------------------------ against a plan */
+
+/*
+ * What a comparison costs is bounded: REFUSALS_MAX lines of a command, of each
+ * WORDS_MAX words, with PLAN_MASKS_MAX masks.
+ */
+struct match {
+	const struct plan *plan;
+	enum refusal_kind kind;
+	struct refusal_place *ret;
+};
+
+static bool
+matches_mask(const struct match *m, const struct plan_mask *mask,
+    const char *path)
+{
+	if (m->kind == REFUSAL_BUSY)
+		return strcmp(path, mask->path) == 0;
+	return mask->how != PLAN_MASK_PINNED &&
+	    path_is_within(path, mask->path);
+}
+
+static void
+tell_mask(const struct match *m, const char *mask)
+{
+	const char *base = strrchr(mask, '/') + 1;
+
+	m->ret->rule = "protected path";
+	if (strstr(mask, "/.git/") != NULL &&
+	    (strcmp(base, "config") == 0 ||
+		strcmp(base, "config.worktree") == 0))
+		m->ret->remedy = "git -c NAME=VALUE, or set it outside the run";
+	else
+		m->ret->remedy = "a change outside the run";
+}
+
+/* The path is in ret->path. */
+static bool
+match_path(const struct match *m)
+{
+	const struct plan *plan = m->plan;
+	const char *path = m->ret->path;
+	const struct plan_mount *mount = NULL;
+
+	if (!path_is_clean(path))
+		return false;
+	for (size_t i = 0; i < plan->nmasks; i++)
+		if (matches_mask(m, &plan->masks[i], path)) {
+			tell_mask(m, plan->masks[i].path);
+			return true;
+		}
+	for (size_t i = 0; i < plan->nmounts; i++)
+		if (path_is_within(path, plan->mounts[i].target))
+			mount = &plan->mounts[i]; /* a later one lies on it */
+	if (m->kind == REFUSAL_BUSY || mount == NULL || !mount->read_only)
+		return false;
+	m->ret->rule = "read-only mount";
+	m->ret->remedy = "a writable mount, or a change outside the run";
+	return true;
+}
+
+/* Whether a mask ends as the word begins: ".git/hooks/x" lies in
+ * "/w/.git/hooks". One component alone is too little to tell. */
+static bool
+match_end(const struct match *m, const char *word)
+{
+	const char *end = strchr(word, '/');
+
+	for (size_t tries = 0; end != NULL && tries < WORDS_MAX; tries++) {
+		size_t n;
+
+		if (end[0] == '\0' || end[1] == '\0')
+			return false;
+		end += 1 + strcspn(end + 1, "/");
+		n = (size_t)(end - word);
+		if (m->kind == REFUSAL_BUSY && *end != '\0')
+			continue;
+		for (size_t i = 0; i < m->plan->nmasks; i++) {
+			const char *mask = m->plan->masks[i].path;
+			size_t len = strlen(mask);
+
+			if (len <= n || mask[len - n - 1] != '/' ||
+			    memcmp(mask + len - n, word, n) != 0)
+				continue;
+			(void)snprintf(m->ret->path, REFUSALS_PATH, "%s%s",
+			    mask, end);
+			if (match_path(m))
+				return true;
+		}
+	}
+	return false;
+}
+
+static bool
+match_word(const struct match *m, const char *text, size_t n)
+{
+	char word[REFUSALS_LINE + 1];
+	const char *dir = m->plan->cwd, *rest = word;
+
+	while (n > 1 && text[n - 1] == '/')
+		n--;
+	if (n == 0 || n >= sizeof(word))
+		return false;
+	memcpy(word, text, n);
+	word[n] = '\0';
+	if (word[0] == '/') {
+		(void)snprintf(m->ret->path, REFUSALS_PATH, "%s", word);
+		return match_path(m);
+	}
+	if (strncmp(word, "~/", 2) == 0)
+		dir = m->plan->home;
+	if (strncmp(word, "~/", 2) == 0 || strncmp(word, "./", 2) == 0)
+		rest = word + 2;
+	if (dir == NULL ||
+	    snprintf(m->ret->path, REFUSALS_PATH, "%s/%s",
+		strcmp(dir, "/") == 0 ? "" : dir, rest) >= REFUSALS_PATH)
+		return false;
+	return match_path(m) || match_end(m, rest);
+}
+
+/* Absolute paths, and what is in quotes. */
+static bool
+match_marked(const struct match *m, const char *line)
+{
+	size_t tries = 0;
+
+	for (const char *p = line; *p != '\0' && tries < WORDS_MAX; p++) {
+		bool quoted = p > line && strchr("'\"`\x98", p[-1]) != NULL;
+		bool begins = p == line || strchr(" (", p[-1]) != NULL;
+		size_t n = path_length(p, p + strlen(p));
+
+		if (n == 0 || (!quoted && (!begins || *p != '/')))
+			continue;
+		tries++;
+		if (match_word(m, p, n) ||
+		    (!quoted && match_word(m, p, strcspn(p, " :,)"))))
+			return true;
+	}
+	return false;
+}
+
+bool
+refusals_place(const struct plan *plan, enum refusal_kind kind,
+    const char *line, struct refusal_place *ret)
+{
+	const struct match m = { plan, kind, ret };
+	const char *end = NULL, *from;
+
+	if (match_marked(&m, line))
+		return true;
+	for (size_t i = 0; i < ARRAY_LEN(phrases) && end == NULL; i++)
+		if (phrases[i].kind == kind)
+			end = strstr(line, phrases[i].text);
+	/* The word before the phrase: "config file .git/config: Device ..." */
+	while (end != NULL && end > line && strchr(" :", end[-1]) != NULL)
+		end--;
+	for (from = end; from != NULL && from > line && from[-1] != ' ';)
+		from--;
+	return from != NULL && match_word(&m, from, (size_t)(end - from));
 }

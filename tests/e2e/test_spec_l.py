@@ -2,6 +2,7 @@
 run's standard error tells of."""
 
 import json
+import subprocess
 
 FIELDS = {"action", "target", "raw", "pid", "exe", "rule", "reason", "port",
           "count", "remedy"}
@@ -62,6 +63,20 @@ def test_standard_error_tells_of_what_nothing_else_reports(session, client):
         ("process-exec", "/usr/bin/su", "stderr"),
         ("file-read*", "/proc/1/environ", "stderr")]
     assert "Permission denied" in rows[0]["raw"]
+
+
+def test_protected_files_are_told_with_a_way_out(session, client):
+    s = session(prepare=lambda path: subprocess.run(
+        ["git", "init", "-q", path], check=True))
+    s.sh("git config user.name x; touch .git/hooks/x;"
+         "echo '/tmp/x: Device or resource busy' >&2;"
+         "echo '/usr/x: Read-only file system' >&2")
+    rows = client.violations(s.name)
+    assert [(row["reason"], row["rule"]) for row in rows] == [
+        ("stderr", "protected path")] * 2, rows
+    assert rows[0]["target"].endswith("/.git/config")
+    assert "git -c" in rows[0]["remedy"]
+    assert rows[1]["target"].endswith("/.git/hooks/x")
 
 
 def test_output_that_does_not_pass_the_service_makes_no_record(session,
