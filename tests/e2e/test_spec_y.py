@@ -144,6 +144,10 @@ def test_ps_and_probe_have_their_columns(session_tool):
     assert [row.split()[0] for row in rows[1:4]] == ["microvm", "native",
                                                      "none"]
     assert len(rows) == 1 + 3 + 12
+    assert "No isolation: agents run on the host (runs with it are not in " \
+        "this version)" in rows[3]
+    assert b"(runs with it are not in this version)" in \
+        session_tool.ctl("status").stdout
 
 
 def test_an_unclear_name_is_refused(session_tool, session):
@@ -223,3 +227,6 @@ def test_completion_completes(service):
     assert complete("run", "--no-n") == ["--no-network"]
     assert complete("run", "--mode", "p") == ["plan"]
     assert signal.SIGTERM.name[3:] in complete("kill", "-s", "T")
+    assert complete("run", "--backend", "") == ["native"]
+    assert "env" in complete("run", "--", "en")
+    assert "/etc/passwd" in complete("run", "--", "cat", "/etc/pass")
