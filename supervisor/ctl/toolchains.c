@@ -33,6 +33,7 @@
 static const char word_root[] = "install root";
 static const char word_dir[] = "directory";
 static const char word_link[] = "link target";
+static const char word_own[] = "directory of a link target";
 static const char word_modules[] = "node_modules";
 static const char why_denied[] = "on the read-deny list";
 static const char why_holds[] = "holds a path of the read-deny list";
@@ -44,6 +45,8 @@ static const char why_links[] = "its links cannot be followed";
 static const char why_spelling[] = "not a clean path";
 static const char why_many[] = "too many toolchains";
 static const char why_entries[] = "too many entries";
+static const char why_file[] = "a link on PATH leads to a file in it, of which "
+			       "only the file is; --mount DIR:ro shows more";
 
 static const struct {
 	const char *rule;
@@ -64,6 +67,14 @@ static const struct {
 
 static const char *const marks[] = {
 #define TOOLCHAIN_MARK(name) name,
+#include "supervisor/ctl/toolchains.def"
+};
+
+static const struct {
+	const char *path;
+	bool below; /* what lies below it as well */
+} shared[] = {
+#define TOOLCHAIN_SHARED(path, below) { path, below },
 #include "supervisor/ctl/toolchains.def"
 };
 
@@ -97,9 +108,9 @@ const char *
 toolchains_word(size_t i)
 {
 	static const char *const words[] = { word_root, word_dir, word_link,
-		word_modules, why_denied, why_holds, why_whole, why_outside,
-		why_unreadable, why_kind, why_links, why_spelling, why_many,
-		why_entries };
+		word_own, word_modules, why_denied, why_holds, why_whole,
+		why_outside, why_unreadable, why_kind, why_links, why_spelling,
+		why_many, why_entries, why_file };
 
 	if (i < ARRAY_LEN(words))
 		return words[i];
@@ -539,6 +550,42 @@ modules_of(const struct search *s, const char *path, char ret_root[PATH_SIZE])
 	return is_permitted(s, ret_root);
 }
 
+/* Whether a directory at this place may be one tool's: at least two components
+ * below the home, and nothing that many share. */
+static bool
+is_own_place(const struct search *s, const char *dir)
+{
+	const char *rel = NULL;
+
+	for (size_t i = 0; i < s->places.n && !in_opt(s, dir); i++)
+		if (is_below(dir, s->places.items[i]))
+			rel = dir + strlen(s->places.items[i]) + 1;
+	if (rel == NULL || strchr(rel, '/') == NULL || is_bin(dir))
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(shared); i++) {
+		size_t n = strlen(shared[i].path);
+
+		if (strncmp(rel, shared[i].path, n) == 0 &&
+		    (rel[n] == '\0' || (rel[n] == '/' && shared[i].below)))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The directory of a link's target, as ~/.local/share/tool: a program finds its
+ * parts beside itself. Judged where it is said to be and where it is.
+ */
+static bool
+is_own_dir(const struct search *s, const char *dir)
+{
+	char resolved[PATH_SIZE];
+	mode_t mode;
+
+	return is_own_place(s, dir) && resolve(dir, resolved, &mode) == 0 &&
+	    is_own_place(s, resolved) && is_permitted(s, dir);
+}
+
 /* A link of a directory of programs leads to `path`. */
 static void
 propose_target(struct search *s, const char *path)
@@ -561,8 +608,11 @@ propose_target(struct search *s, const char *path)
 			enqueue(s, dir);
 			return;
 		}
+		if (is_own_dir(s, dir) && propose(s, dir, word_own))
+			return;
 	}
-	(void)propose(s, path, word_link);
+	if (propose(s, path, word_link) && S_ISREG(mode))
+		skip(s, dir, why_file);
 }
 
 /* Both what the link says and where it ends: in the run each step of the way

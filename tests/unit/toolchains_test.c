@@ -200,7 +200,7 @@ the_four_known_ones(void **state)
 	MOUNTS(&t, "home/.nvm/versions/node/v20", "home/.pyenv",
 	    "home/.cargo/bin", "home/.rustup/toolchains",
 	    "home/.rustup/settings.toml", "home/.local/bin",
-	    "home/.local/share/claude/versions/2.1");
+	    "home/.local/share/claude/versions");
 	assert_string_equal(rule_of(&t, "home/.nvm/versions/node/v20"), "nvm");
 	assert_int_equal(t.nskipped, 0);
 	toolchains_done(&t);
@@ -247,15 +247,51 @@ links_lead_to_their_install_roots(void **state)
 	make_link("../../.bun/global/node_modules/@a/b/cli.js",
 	    "home/.local/bin/b");
 	make_file("home/src/tool/run.sh");
-	make_file("home/src/tool/secret");
+	make_file("home/src/tool/part");
 	make_link("../../src/tool/run.sh", "home/.local/bin/run");
 	make_link("/usr/bin/env", "home/.local/bin/env");
 	make_link("/nowhere/at/all", "home/.local/bin/gone");
 	find("home/.local/bin", &t);
 	MOUNTS(&t, "home/.local/bin", "home/.local/pipx/venvs/black",
 	    "home/.pyenv/versions/3.12", "home/.bun/global/node_modules",
-	    "home/src/tool/run.sh");
+	    "home/src/tool");
 	assert_int_equal(t.nskipped, 0);
+	toolchains_done(&t);
+}
+
+static void
+only_a_directory_of_the_tools_own_comes_with_it(void **state)
+{
+	struct toolchains t;
+
+	(void)state;
+	make_file("home/.local/share/tool/tool");
+	make_file("home/.local/share/tool/part");
+	make_file("home/.local/share/single");
+	make_file("home/.local/lib/x");
+	make_file("home/.config/tool/x");
+	make_file("home/Documents/letters/x");
+	make_file("home/src/x");
+	make_file("home/apps/x");
+	make_link("../Documents/letters", "home/apps/odd");
+	make_link("../share/tool/tool", "home/.local/bin/tool");
+	make_link("../share/single", "home/.local/bin/a");
+	make_link("../lib/x", "home/.local/bin/b");
+	make_link("../../.config/tool/x", "home/.local/bin/c");
+	make_link("../../Documents/letters/x", "home/.local/bin/d");
+	make_link("../../src/x", "home/.local/bin/e");
+	find("home/.local/bin", &t);
+	MOUNTS(&t, "home/.local/bin", "home/.local/share/tool",
+	    "home/.local/share/single", "home/.local/lib/x",
+	    "home/.config/tool/x", "home/Documents/letters/x", "home/src/x");
+	assert_int_equal(t.nskipped, 5);
+	assert_non_null(strstr(why_of(&t, "home/.local/share"), "--mount"));
+	assert_non_null(strstr(why_of(&t, "home/src"), "only the file"));
+	toolchains_done(&t);
+	/* A place is what it leads to, too. */
+	make_link("../apps/odd/x", "home/bin/f");
+	find("home/bin", &t);
+	MOUNTS(&t, "home/bin", "home/apps/odd/x");
 	toolchains_done(&t);
 }
 
@@ -269,8 +305,8 @@ each_step_of_a_chain_is_there(void **state)
 	make_link("v3", "home/apps/current");
 	make_link("../apps/current/prog", "home/bin/prog");
 	find("home/bin", &t);
-	/* The service mounts it at apps/v3/prog as well. */
-	MOUNTS(&t, "home/bin", "home/apps/current/prog");
+	/* The service mounts it at apps/v3 as well. */
+	MOUNTS(&t, "home/bin", "home/apps/current");
 	toolchains_done(&t);
 }
 
@@ -464,8 +500,9 @@ numbers_are_bounded(void **state)
 	find("home/bin", &t);
 	assert_int_equal(t.n, TOOLCHAINS_MAX);
 	assert_int_equal(t.nskipped, TOOLCHAINS_SKIPPED_MAX);
-	assert_int_equal(t.more_skipped, 101 - TOOLCHAINS_SKIPPED_MAX);
-	assert_string_equal(t.skipped[0].why, "too many toolchains");
+	/* One is about home/src. */
+	assert_int_equal(t.more_skipped, 102 - TOOLCHAINS_SKIPPED_MAX);
+	assert_string_equal(t.skipped[1].why, "too many toolchains");
 	toolchains_done(&t);
 }
 
@@ -617,6 +654,7 @@ main(void)
 		T(the_four_known_ones),
 		T(an_install_root_has_marks),
 		T(links_lead_to_their_install_roots),
+		T(only_a_directory_of_the_tools_own_comes_with_it),
 		T(each_step_of_a_chain_is_there),
 		T(a_path_entry_keeps_its_spelling),
 		T(what_the_run_has_anyway_is_left_to_it),
