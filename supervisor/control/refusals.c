@@ -272,13 +272,17 @@ match_end(const struct match *m, const char *word)
 			const char *mask = m->plan->masks[i].path;
 			size_t len = strlen(mask);
 
+			if (m->kind != REFUSAL_BUSY &&
+			    m->plan->masks[i].how == PLAN_MASK_PINNED)
+				continue;
 			if (len <= n || mask[len - n - 1] != '/' ||
 			    memcmp(mask + len - n, word, n) != 0)
 				continue;
 			(void)snprintf(m->ret->path, REFUSALS_PATH, "%s%s",
 			    mask, end);
-			if (match_path(m))
-				return true;
+			/* Fails if what follows is not clean, and would again
+			 * with each mask. */
+			return match_path(m);
 		}
 	}
 	return false;
