@@ -11,7 +11,6 @@ job "stockade" {
 
       config {
         command = "/usr/sbin/stockaded"
-        args    = ["-f", "/etc/stockade/stockade.conf"]
       }
 
       kill_signal  = "SIGTERM"
