@@ -13,6 +13,7 @@ descriptor 3 and the resolver on the link; both speak by python3-msgpack.
 import ctypes
 import os
 import resource
+import select
 import signal
 import socket
 import subprocess
@@ -141,17 +142,36 @@ class Origin:
         self.sock = world.listen(addr, port, ns=ns)
         self.sock.settimeout(None)
         self.serve = serve
-        self.connections = 0
+        self.count = 0
+        self.lock = threading.Lock()
         self.errors = []
         threading.Thread(target=self._accept, daemon=True).start()
 
+    def _waits(self, timeout):
+        try:
+            return bool(select.select([self.sock], [], [], timeout)[0])
+        except (OSError, ValueError):   # closed
+            return False
+
+    @property
+    def connections(self):
+        """Those that were made, whether or not our thread has run since."""
+        while True:
+            with self.lock:
+                if self.sock.fileno() < 0 or not self._waits(0):
+                    return self.count
+            time.sleep(0.001)
+
     def _accept(self):
         while True:
-            try:
-                conn, _ = self.sock.accept()
-            except OSError:
+            if not self._waits(None):
                 return
-            self.connections += 1
+            with self.lock:
+                try:
+                    conn, _ = self.sock.accept()
+                except OSError:
+                    return
+                self.count += 1
             conn.settimeout(20)
             threading.Thread(target=self._serve, args=(conn,),
                              daemon=True).start()
