@@ -24,7 +24,7 @@ const char *run_cause_name(unsigned);
 /* Notices that come from launcherd. */
 #define RUN_NOTICES(X) \
 	X(PID_LIMIT, "pidLimit") X(LIMIT_NOT_SET, "limitNotSet") \
-	X(SOURCE_SKIPPED, "sourceSkipped")
+	X(SOURCE_SKIPPED, "sourceSkipped") X(GUARD_LOST, "guardLost")
 enum run_notice {
 #define X(n, s) RUN_NOTICE_##n,
 	RUN_NOTICES(X)

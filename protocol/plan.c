@@ -121,10 +121,25 @@ get_limits(struct wire *w, struct plan_limits *limits)
 }
 
 static void
+get_root(struct wire *w, struct plan_root *root)
+{
+	if (wire_array(w, 2, 2) != 2)
+		return;
+	root->path = get_path(w);
+	root->empty = wire_bool(w);
+	if (!w->err && strcmp(root->path, "/") == 0)
+		wire_fail(w);
+}
+
+/* Returns the version. */
+static uint64_t
 get_head(struct wire *w, struct plan *plan)
 {
-	(void)wire_array(w, 10, 10);
-	(void)wire_u64(w, PLAN_VERSION, PLAN_VERSION);
+	size_t n = wire_array(w, 10, 11);
+	uint64_t version = wire_u64(w, PLAN_VERSION, PLAN_VERSION_GUARDED);
+
+	if (n != (version == PLAN_VERSION_GUARDED ? 11 : 10))
+		wire_fail(w);
 	plan->session = wire_bin(w, 0, PLAN_BYTES_MAX);
 	plan->home = get_path(w);
 	plan->cwd = get_path(w);
@@ -136,6 +151,7 @@ get_head(struct wire *w, struct plan *plan)
 		    "abcdefghijklmnopqrstuvwxyz0123456789-") !=
 		    strlen(plan->hostname)))
 		wire_fail(w);
+	return version;
 }
 
 /* Records the first part at which the decoding failed. */
@@ -151,13 +167,14 @@ plan_decode(const void *data, size_t len, struct plan *ret,
     const char **ret_field)
 {
 	const char *field = NULL;
+	uint64_t version;
 	struct wire w;
 
 	/* Not the arrays: what is in use of them is written below. */
 	memset(ret, 0, offsetof(struct plan, mounts));
-	ret->nmasks = ret->nfiles = 0;
+	ret->nmasks = ret->nfiles = ret->nroots = 0;
 	wire_init(&w, data, len);
-	get_head(&w, ret);
+	version = get_head(&w, ret);
 	at_field(&w, "head", &field);
 	get_limits(&w, &ret->limits);
 	at_field(&w, "limits", &field);
@@ -173,8 +190,13 @@ plan_decode(const void *data, size_t len, struct plan *ret,
 	for (size_t i = 0; i < ret->nfiles && !w.err; i++)
 		get_file(&w, &ret->files[i]);
 	at_field(&w, "files", &field);
+	if (version == PLAN_VERSION_GUARDED)
+		ret->nroots = wire_array(&w, 1, PLAN_ROOTS_MAX);
+	for (size_t i = 0; i < ret->nroots && !w.err; i++)
+		get_root(&w, &ret->roots[i]);
+	at_field(&w, "roots", &field);
 	if (!wire_done(&w)) {
-		ret->nmounts = ret->nmasks = ret->nfiles = 0;
+		ret->nmounts = ret->nmasks = ret->nfiles = ret->nroots = 0;
 		*ret_field = field != NULL ? field : "end";
 		return -EPROTO;
 	}
@@ -219,8 +241,9 @@ put_mask(struct wire_out *out, const struct plan_mask *mask)
 void
 plan_encode(const struct plan *plan, struct wire_out *out)
 {
-	wire_put_array(out, 10);
-	wire_put_u64(out, PLAN_VERSION);
+	wire_put_array(out, plan->nroots == 0 ? 10 : 11);
+	wire_put_u64(out,
+	    plan->nroots == 0 ? PLAN_VERSION : PLAN_VERSION_GUARDED);
 	wire_put_bin(out, plan->session.data, plan->session.len);
 	wire_put_cstr(out, plan->home);
 	wire_put_cstr(out, plan->cwd);
@@ -239,6 +262,14 @@ plan_encode(const struct plan *plan, struct wire_out *out)
 		wire_put_cstr(out, plan->files[i].path);
 		wire_put_bin(out, plan->files[i].content.data,
 		    plan->files[i].content.len);
+	}
+	if (plan->nroots == 0)
+		return;
+	wire_put_array(out, plan->nroots);
+	for (size_t i = 0; i < plan->nroots; i++) {
+		wire_put_array(out, 2);
+		wire_put_cstr(out, plan->roots[i].path);
+		wire_put_bool(out, plan->roots[i].empty);
 	}
 }
 

@@ -19,9 +19,11 @@
 #include "protocol/wire.h"
 
 #define PLAN_VERSION 1
+#define PLAN_VERSION_GUARDED 2 /* with roots; none of them is version 1 */
 #define PLAN_MOUNTS_MAX 512
 #define PLAN_MASKS_MAX 4096
 #define PLAN_FILES_MAX 32
+#define PLAN_ROOTS_MAX 16
 #define PLAN_ENV_MAX 512
 #define PLAN_ARGV_MAX 4096
 #define PLAN_BYTES_MAX (8u << 20)
@@ -69,6 +71,12 @@ struct plan_file {
 	struct wire_view content;
 };
 
+/* A guarded place, as in the guard's table (protocol/guard.h), in its order. */
+struct plan_root {
+	const char *path; /* inside, clean, not "/" */
+	bool empty;
+};
+
 /* Limits; 0: none. PLAN_LIMIT_* in `named`: the spec named it, so a missing
  * controller refuses the launch (SPEC C15). */
 #define PLAN_LIMIT_MEMORY 1u
@@ -98,6 +106,8 @@ struct plan {
 	struct plan_mask masks[PLAN_MASKS_MAX];
 	size_t nfiles;
 	struct plan_file files[PLAN_FILES_MAX];
+	size_t nroots; /* 0: no name rules, no broker */
+	struct plan_root roots[PLAN_ROOTS_MAX];
 	/* Directories at least this deep may be missing on the way to a
 	 * target and are made (root, 0755; below home chowned by init). */
 };

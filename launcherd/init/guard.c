@@ -13,14 +13,11 @@
 #include <linux/filter.h>
 #include <linux/openat2.h>
 #include <linux/seccomp.h>
-#include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
 #include "common/landlock.h"
-#include "common/path.h"
 #include "common/size.h"
 
 #include "launcherd/init/guard_filter.h"
@@ -30,67 +27,6 @@
 
 /* What exists there is judged by the mounts and its mode; nothing is made. */
 static const char *const existing[] = { "/dev", "/proc", "/sys" };
-
-static bool
-holds_any(const char *place, const char *const *roots, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (path_is_within(roots[i], place))
-			return true;
-	return false;
-}
-
-static bool
-in_any(const char *place, const char *const *roots, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (path_is_within(place, roots[i]))
-			return true;
-	return false;
-}
-
-int
-guard_sort_places(const char *const *writable, size_t nwritable,
-    const char *const *roots, size_t nroots, struct guard_places *ret)
-{
-	ret->ngranted = ret->nguarded = 0;
-	for (size_t i = 0; i < nroots; i++) {
-		if (strcmp(roots[i], "/") == 0 ||
-		    !in_any(roots[i], writable, nwritable))
-			return -EINVAL;
-		if (ret->nguarded == GUARD_PLACES_MAX)
-			return -E2BIG;
-		ret->guarded[ret->nguarded++] = roots[i];
-	}
-	for (size_t i = 0; i < nwritable; i++) {
-		const char *place = writable[i];
-
-		if (in_any(place, roots, nroots))
-			continue;
-		if (ret->nguarded == GUARD_PLACES_MAX ||
-		    ret->ngranted == GUARD_PLACES_MAX)
-			return -E2BIG;
-		if (holds_any(place, roots, nroots))
-			ret->guarded[ret->nguarded++] = place;
-		else
-			ret->granted[ret->ngranted++] = place;
-	}
-	return 0;
-}
-
-int
-guard_check_places(const struct guard_places *places, const char **ret_path)
-{
-	for (size_t i = 0; i < places->ngranted; i++) {
-		if (!holds_any(places->granted[i], places->guarded,
-			places->nguarded))
-			continue;
-		if (ret_path != NULL)
-			*ret_path = places->granted[i];
-		return -EINVAL;
-	}
-	return 0;
-}
 
 /* The rights to write that this kernel knows. */
 static uint64_t

@@ -16,6 +16,7 @@
 
 #include "common/size.h"
 #include "launcherd/init/guard.h"
+#include "protocol/plan.h"
 
 static void
 what_holds_a_root_is_not_granted(void **state)
@@ -79,6 +80,35 @@ a_root_that_cannot_be_is_refused(void **state)
 	    -EINVAL);
 }
 
+/* Work tree in the home: the home must be asked for too. */
+static void
+a_plan_must_name_all_guarded_places(void **state)
+{
+	static struct plan plan;
+	struct guard_places p;
+
+	(void)state;
+	plan.home = "/home/u";
+	plan.nmounts = 2;
+	plan.mounts[0] = (struct plan_mount){ .target = "/home/u/proj" };
+	plan.mounts[1] =
+	    (struct plan_mount){ .target = "/opt/lib", .read_only = true };
+	plan.nroots = 2;
+	plan.roots[0] = (struct plan_root){ "/home/u/proj", false };
+	plan.roots[1] = (struct plan_root){ "/home/u", true };
+	assert_int_equal(guard_check_plan(&plan, &p), 0);
+	assert_int_equal(p.nguarded, 2);
+	assert_int_equal(p.ngranted, 3);
+	plan.nroots = 1;
+	assert_int_equal(guard_check_plan(&plan, &p), -EINVAL);
+	plan.nroots = 2;
+	plan.roots[1].path = "/tmp";
+	assert_int_equal(guard_check_plan(&plan, &p), -EINVAL);
+	plan.roots[1].path = "/opt/lib";
+	plan.roots[1].empty = false;
+	assert_int_equal(guard_check_plan(&plan, &p), -EINVAL);
+}
+
 int
 main(void)
 {
@@ -87,6 +117,7 @@ main(void)
 		cmocka_unit_test(what_lies_in_a_root_is_not_granted),
 		cmocka_unit_test(a_grant_above_a_root_is_refused),
 		cmocka_unit_test(a_root_that_cannot_be_is_refused),
+		cmocka_unit_test(a_plan_must_name_all_guarded_places),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

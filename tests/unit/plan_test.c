@@ -78,6 +78,34 @@ a_plan_makes_the_round_trip(void **state)
 }
 
 static void
+a_guarded_plan_makes_the_round_trip(void **state)
+{
+	struct wire_out bytes;
+	const char *field = NULL;
+
+	(void)state;
+	sample(&in);
+	in.nroots = 2;
+	in.roots[0] = (struct plan_root){ "/home/u/proj", false };
+	in.roots[1] = (struct plan_root){ "/home/u", true };
+	assert_int_equal(through(&in, &out, &field, &bytes), 0);
+	assert_int_equal(out.nroots, 2);
+	assert_string_equal(out.roots[0].path, "/home/u/proj");
+	assert_false(out.roots[0].empty);
+	assert_true(out.roots[1].empty);
+	for (size_t cut = 0; cut < bytes.len; cut++)
+		assert_int_equal(plan_decode(bytes.data, cut, &out, &field),
+		    -EPROTO);
+	wire_out_done(&bytes);
+	in.roots[1].path = "/";
+	field = NULL;
+	assert_int_equal(through(&in, &out, &field, &bytes), -EPROTO);
+	assert_string_equal(field, "roots");
+	assert_int_equal(out.nroots, 0);
+	wire_out_done(&bytes);
+}
+
+static void
 refused(const char *wanted)
 {
 	struct wire_out bytes;
@@ -287,6 +315,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_plan_makes_the_round_trip),
+		cmocka_unit_test(a_guarded_plan_makes_the_round_trip),
 		cmocka_unit_test(a_target_in_the_fixed_view_is_refused),
 		cmocka_unit_test(an_unclean_path_is_refused),
 		cmocka_unit_test(a_mask_outside_every_mount_is_refused),
