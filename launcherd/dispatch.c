@@ -39,6 +39,9 @@ open_programs(struct launcherd *l, const char *libexec_dir)
 	l->init_fd = openat(l->libexec_fd, "stockade-init", O_PATH | O_CLOEXEC);
 	if (l->init_fd < 0)
 		return -errno;
+	/* Without it runs with name rules are refused. */
+	l->broker_fd =
+	    openat(l->libexec_fd, "stockade-broker", O_PATH | O_CLOEXEC);
 	l->connect_fd =
 	    openat(l->libexec_fd, "stockade-connect", O_PATH | O_CLOEXEC);
 	return 0;
@@ -167,7 +170,8 @@ on_launch_start(void *ctx, struct peer *peer, const union msg_any *any,
 	}
 	order.user =
 	    (struct source_user){ ids.uid, ids.gid, ids.ngroups, ids.groups };
-	run_launch(l, &order, take_fd(&fds[0]));
+	run_launch(l, &order, take_fd(&fds[0]),
+	    nfds > 1 ? take_fd(&fds[1]) : -1);
 	return 0;
 }
 

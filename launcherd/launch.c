@@ -22,6 +22,7 @@
 #include "common/log.h"
 #include "common/memfd.h"
 #include "common/size.h"
+#include "launcherd/broker_run.h"
 #include "launcherd/bwrap_args.h"
 #include "launcherd/launcherd.h"
 #include "launcherd/view.h"
@@ -36,6 +37,7 @@ struct launch {
 	struct launcherd *l;
 	const struct run_order *order;
 	int plan_fd;
+	int guard_fd;
 	struct memfd_map map;
 	struct plan *plan;
 	struct sources sources;
@@ -109,6 +111,13 @@ step_plan(struct launch *la)
 		return -EPERM;
 	}
 	return 0;
+}
+
+static int
+step_guard(struct launch *la)
+{
+	return guarding_make(la->run, la->plan, &la->order->user,
+	    take_fd(&la->guard_fd));
 }
 
 static int
@@ -460,6 +469,7 @@ step_setup(struct launch *la)
  * leaves what it made in *launch or *run. */
 static int (*const steps[])(struct launch *) = {
 	step_plan,
+	step_guard,
 	step_sources,
 	step_files,
 	step_masks,
@@ -476,6 +486,7 @@ static void
 launch_done(struct launch *la)
 {
 	memfd_unmap(&la->map);
+	close_all(&la->guard_fd, 1);
 	free(la->plan);
 	sources_close(&la->sources);
 	close_all(la->file_fds, la->nfiles);
@@ -492,13 +503,14 @@ launch_done(struct launch *la)
 
 int
 launch_make(struct run *run, const struct run_order *order, int plan_fd,
-    int *ret_channel)
+    int guard_fd, int *ret_channel)
 {
 	struct launch la = {
 		.run = run,
 		.l = run->l,
 		.order = order,
 		.plan_fd = plan_fd,
+		.guard_fd = guard_fd,
 		.args_fd = -1,
 		.netns = { -1, -1, -1 },
 		.channel = -1,

@@ -21,10 +21,11 @@ void launch_unprepare(struct launcherd *);
  * Fills run->cgroup, bwrap, error_fd, etc, limits_unset and *ret_channel (our
  * end of init's channel, owned by the caller), and sends launch_made before
  * any process exists. 0; or -errno after run_fail() has said why, with what
- * was made so far in *run for run.c to take down. plan_fd is borrowed.
+ * was made so far in *run for run.c to take down. plan_fd is borrowed,
+ * guard_fd is taken.
  */
 int launch_make(struct run *run, const struct run_order *order, int plan_fd,
-    int *ret_channel);
+    int guard_fd, int *ret_channel);
 
 /* Watches the run's cgroup; before its first process. 0 or -errno (run.c). */
 int run_watch(struct run *run);

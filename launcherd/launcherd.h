@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#include "common/priv.h"
 #include "launcherd/lookups.h"
 #include "launcherd/netns.h"
 #include "launcherd/run.h"
@@ -28,6 +29,8 @@ struct launcherd {
 	int null_fd; /* /dev/null */
 	int libexec_fd; /* directory of the programs */
 	int init_fd; /* O_PATH, stockade-init */
+	int broker_fd; /* O_PATH, stockade-broker; -1: not there */
+	struct priv_user broker_user; /* uid 0: there is none */
 	int connect_fd; /* O_PATH, stockade-connect; -1: not there */
 	struct netns_home home;
 	struct netns spare; /* made ahead for the next launch; fds -1: none */

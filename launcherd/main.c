@@ -120,6 +120,10 @@ start(struct launcherd *l)
 	if (chdir("/") < 0)
 		proc_fatal("chdir: %s", strerror(errno));
 	open_own(l);
+	/* NSS, before anything is given up. Without this user runs with name
+	 * rules are refused, others are not. */
+	if (priv_lookup_user(BROKER_USER, &l->broker_user) < 0)
+		l->broker_user = (struct priv_user){ 0, 0 };
 	limit_capabilities();
 	/* No PDEATHSIG: end of file on descriptor 3 ends the runs first. */
 	error = proc_undumpable();
@@ -151,6 +155,8 @@ serve(struct launcherd *l)
 static void
 finish(struct launcherd *l)
 {
+	/* Nobody reaps any more, and a run's init waits for its broker. */
+	(void)signal(SIGCHLD, SIG_IGN);
 	if (l->cgroups != NULL)
 		cgroup_tree_kill(l->cgroups, KILL_WAIT_MS);
 	lookups_done(l);
@@ -165,6 +171,7 @@ finish(struct launcherd *l)
 	netns_home_close(&l->home);
 	close_all(&l->init_fd, 1);
 	close_all(&l->connect_fd, 1);
+	close_all(&l->broker_fd, 1);
 	close_all(&l->libexec_fd, 1);
 	close_all(&l->null_fd, 1);
 	event_base_free(l->base);
@@ -176,6 +183,7 @@ main(int argc, char **argv)
 	static struct launcherd l = { .null_fd = -1,
 		.libexec_fd = -1,
 		.init_fd = -1,
+		.broker_fd = -1,
 		.connect_fd = -1,
 		.home = { .fd = -1 },
 		.spare = { -1, -1, -1 } };

@@ -450,5 +450,5 @@ probe_start(struct launcherd *l)
 		return;
 	}
 	order.probe = p;
-	run_launch(l, &order, fd);
+	run_launch(l, &order, fd, -1);
 }

@@ -19,6 +19,7 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "launcherd/broker_run.h"
 #include "launcherd/exec.h"
 #include "launcherd/launch.h"
 #include "launcherd/launcherd.h"
@@ -90,6 +91,7 @@ run_free(struct run *run)
 	clear_event(&run->timer);
 	clear_event(&run->freeze_timer);
 	peer_free(run->init);
+	guarding_free(run->guarding);
 	close_all(&run->error_fd, 1);
 	close_all(&run->oom_fd, 1);
 	close_all(&run->bwrap.pidfd, 1);
@@ -174,7 +176,7 @@ run_remove(struct run *run)
 
 /* Takes the step that is possible now: called after everything that may have
  * been the last thing to wait for. May free the run. */
-static void
+void
 run_advance(struct run *run)
 {
 	struct cgroup_state state;
@@ -183,7 +185,8 @@ run_advance(struct run *run)
 		run_remove(run);
 		return;
 	}
-	if (run->state != RUN_KILLED || run->bwrap.pid > 0)
+	if (run->state != RUN_KILLED || run->bwrap.pid > 0 ||
+	    guarding_alive(run->guarding))
 		return;
 	if (run->has_cgroup) {
 		int error = cgroup_state(run->cgroup.fd, &state);
@@ -328,6 +331,9 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 		run_kill(run, RUN_CAUSE_SERVICE);
 		break;
 	case RUN_READY: /* init is gone, bubblewrap did not follow */
+		if (run_check_oom(run))
+			break;
+		guarding_report(run);
 		run_kill(run, RUN_CAUSE_SERVICE);
 		break;
 	case RUN_STOPPING:
@@ -367,6 +373,8 @@ on_init_ready(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
 
 	(void)fds;
 	(void)nfds;
+	if (run->guarding != NULL && !guarding_ready(run->guarding))
+		return -EPROTO;
 	peer_set_state(peer, INIT_UP);
 	/* Too late: it is being taken down already. */
 	if (run->state != RUN_STARTING)
@@ -389,19 +397,42 @@ on_init_ready(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
 }
 
 static int
+on_init_listener(void *ctx, struct peer *peer, const union msg_any *msg,
+    int *fds, size_t nfds)
+{
+	struct run *run = ctx;
+	int error;
+
+	(void)peer;
+	(void)msg;
+	if (run->guarding == NULL || run->state != RUN_STARTING) {
+		close_all(fds, nfds);
+		return run->guarding == NULL ? -EPROTO : 0;
+	}
+	error = guarding_start(run, take_fd(&fds[0]));
+	if (error < 0)
+		run_kill(run, RUN_CAUSE_SERVICE);
+	return 0;
+}
+
+static int
 on_init_failed(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
     size_t nfds)
 {
 	struct run *run = ctx;
 	char reason[160];
+	bool guard;
 
 	(void)peer;
 	(void)fds;
 	(void)nfds;
 	(void)snprintf(reason, sizeof(reason), "%s: %s", msg->init_failed.step,
 	    strerror((int)msg->init_failed.error));
-	run_fail(run, API_HOST_ERROR, (int)msg->init_failed.error, "init",
-	    reason);
+	/* SPEC D2: what the host lacks for the name rules. */
+	guard = run->guarding != NULL &&
+	    strncmp(msg->init_failed.step, "guard", 5) == 0;
+	run_fail(run, guard ? API_GUARD_UNAVAILABLE : API_HOST_ERROR,
+	    (int)msg->init_failed.error, guard ? "guard" : "init", reason);
 	run_kill(run, RUN_CAUSE_SERVICE);
 	return 0;
 }
@@ -449,6 +480,7 @@ on_init_end(void *ctx, struct peer *peer, enum chan_end why, const char *text)
 
 static const struct peer_handler init_handlers[] = {
 	{ MSG_init_ready, 1u << INIT_STARTING, true, on_init_ready },
+	{ MSG_init_listener, 1u << INIT_STARTING, true, on_init_listener },
 	{ MSG_init_failed, 1u << INIT_STARTING, true, on_init_failed },
 	{ MSG_init_exec_answer, 1u << INIT_UP, false, on_init_exec_answer },
 	{ MSG_init_exit, 1u << INIT_UP, false, on_init_exit },
@@ -683,7 +715,14 @@ abandon(struct run *run)
 }
 
 void
-run_launch(struct launcherd *l, const struct run_order *order, int plan_fd)
+run_end_soon(struct run *run, long ms)
+{
+	set_timer(run->timer, ms);
+}
+
+void
+run_launch(struct launcherd *l, const struct run_order *order, int plan_fd,
+    int guard_fd)
 {
 	struct run *run = NULL;
 	int channel = -1;
@@ -693,6 +732,7 @@ run_launch(struct launcherd *l, const struct run_order *order, int plan_fd)
 		run = run_new(l, order);
 	if (run == NULL) {
 		close_all(&plan_fd, 1);
+		close_all(&guard_fd, 1);
 		if (order->probe != NULL)
 			probe_run_gone(order->probe, NULL);
 		else
@@ -704,7 +744,7 @@ run_launch(struct launcherd *l, const struct run_order *order, int plan_fd)
 		return;
 	}
 	set_timer(run->timer, LAUNCH_TIMEOUT_MS);
-	error = launch_make(run, order, plan_fd, &channel);
+	error = launch_make(run, order, plan_fd, guard_fd, &channel);
 	close_all(&plan_fd, 1);
 	if (error == 0) {
 		error = attach(run, channel);

@@ -28,6 +28,7 @@
 
 struct event;
 struct exec;
+struct guarding;
 struct launcherd;
 struct msg_destroy_ask;
 struct msg_freeze_ask;
@@ -75,6 +76,7 @@ struct run {
 	unsigned limits_unset;
 	struct spawned bwrap;
 	struct peer *init;
+	struct guarding *guarding; /* broker_run.h; NULL: no name rules */
 	struct view_tree *etc;
 	unsigned landlock_abi;
 	pid_t pid; /* of bubblewrap, for show */
@@ -124,10 +126,16 @@ struct run_order {
 };
 
 /*
- * Starts a run; takes plan_fd. Success and failure are told by launch_answer
- * (or to order->probe), possibly before this returns.
+ * Starts a run; takes plan_fd and guard_fd (-1: no name rules). Success and
+ * failure are told by launch_answer (or to order->probe), possibly before this
+ * returns.
  */
-void run_launch(struct launcherd *, const struct run_order *, int plan_fd);
+void run_launch(struct launcherd *, const struct run_order *, int plan_fd,
+    int guard_fd);
+/* Takes the step that is possible now; may free the run. */
+void run_advance(struct run *);
+/* The run goes on for `ms` at most, then it is ended by the service. */
+void run_end_soon(struct run *, long ms);
 
 struct run *run_find(struct launcherd *, uint64_t sandbox);
 void run_destroy(struct launcherd *, const struct msg_destroy_ask *);

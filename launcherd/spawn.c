@@ -25,6 +25,7 @@
 
 #include "common/priv.h"
 #include "common/proc.h"
+#include "launcherd/broker_user.h"
 #include "launcherd/cgroup.h"
 
 #define INIT_INSIDE "/run/stockade/init"
@@ -166,6 +167,43 @@ spawn_lookup(int libexec_fd, int channel_fd, int null_fd, struct spawned *ret)
 
 	if (r == 0)
 		lookup_child(libexec_fd, channel_fd, null_fd);
+	return r < 0 ? r : 0;
+}
+
+/* Everything here is inside the run already, but nothing of the run executes
+ * yet: its init waits. */
+static void __attribute__((noreturn))
+broker_child(const struct spawn_broker *in)
+{
+	char name[] = "stockade-broker", empty[] = "";
+	char *const argv[] = { name, NULL };
+
+	child_stdio(in->null_fd, in->null_fd, in->null_fd, in->channel_fd);
+	if (cgroup_join_legacy(in->tree, in->cgroup) < 0 ||
+	    setns(in->net_fd, CLONE_NEWNET) < 0 ||
+	    setns(in->mnt_fd, CLONE_NEWNS) < 0 || chdir("/") < 0)
+		_exit(SPAWN_FAILED);
+	default_signals();
+	if (broker_take_user(in->uid, in->gid) < 0)
+		_exit(SPAWN_FAILED);
+	(void)syscall(SYS_execveat, in->program_fd, empty, argv, child_env,
+	    AT_EMPTY_PATH);
+	_exit(SPAWN_FAILED);
+}
+
+/* A namespace of processes is entered by the next child, not by oneself. */
+int
+spawn_broker(const struct spawn_broker *in, struct spawned *ret)
+{
+	int r;
+
+	if (setns(in->pid_fd, CLONE_NEWPID) < 0)
+		return -errno;
+	r = clone_child(in->cgroup->fd, ret);
+	if (r == 0)
+		broker_child(in);
+	if (setns(in->own_pid_fd, CLONE_NEWPID) < 0)
+		return -ENOTRECOVERABLE;
 	return r < 0 ? r : 0;
 }
 

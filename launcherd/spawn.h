@@ -40,6 +40,27 @@ int spawn_run(const struct spawn_run *, struct spawned *ret);
 int
 spawn_lookup(int libexec_fd, int channel_fd, int null_fd, struct spawned *ret);
 
+struct spawn_broker {
+	const struct cgroup_tree *tree;
+	const struct cgroup *cgroup;
+	int mnt_fd; /* the run's namespaces */
+	int pid_fd;
+	int net_fd;
+	int own_pid_fd; /* launcherd's */
+	int program_fd; /* O_PATH */
+	int channel_fd; /* becomes descriptor 3 */
+	int null_fd;
+	uid_t uid;
+	gid_t gid;
+};
+
+/*
+ * stockade-broker in the run's cgroup and namespaces, as its own user with the
+ * capabilities of broker_user.h. 0 or -errno; -ENOTRECOVERABLE: our children
+ * would be born in the run's pid namespace, the caller must end.
+ */
+int spawn_broker(const struct spawn_broker *, struct spawned *ret);
+
 /*
  * Runs bubblewrap with the one argument, standard output and error to out_fd;
  * for the probe. 0 or -errno.

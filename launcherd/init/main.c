@@ -37,6 +37,7 @@
 #include "common/size.h"
 #include "launcherd/init/confine.h"
 #include "launcherd/init/exec.h"
+#include "launcherd/init/guard.h"
 #include "launcherd/init/ids.h"
 #include "launcherd/init/probe.h"
 #include "launcherd/init/setup.h"
@@ -51,7 +52,8 @@
 enum state {
 	INIT_WAIT = 1 << 0, /* for init_setup */
 	INIT_READY = 1 << 1,
-	INIT_STOPPING = 1 << 2
+	INIT_STOPPING = 1 << 2,
+	INIT_ARMED = 1 << 3 /* the listener is sent: for init_go */
 };
 
 /* A command; free when pid is 0. */
@@ -66,6 +68,7 @@ struct command {
 struct init {
 	enum state state;
 	int signals;
+	unsigned landlock_abi;
 	struct command commands[EXECS_MAX];
 };
 
@@ -106,6 +109,45 @@ null_stdio(void)
 	return 0;
 }
 
+static void
+enter_guard_domain(struct init *in, const struct plan *plan)
+{
+	struct guard_places places;
+	const char *step = "guard: places";
+	int r = guard_check_plan(plan, &places);
+
+	if (r == 0)
+		r = guard_landlock(&places, &step);
+	if (r < 0)
+		setup_failed(in, r, step);
+}
+
+/*
+ * The last filter. From here to init_go nothing here may open for writing or
+ * make a name: there is nobody yet to answer, and we would wait for ever.
+ */
+static void
+arm_guard(struct init *in)
+{
+	static const struct msg_init_listener msg;
+	int fd = guard_listener();
+
+	if (fd < 0)
+		setup_failed(in, fd, "guard: listener");
+	in->state = INIT_ARMED;
+	say(in, MSG_init_listener, &msg, &fd, 1);
+	close_all(&fd, 1);
+}
+
+static void
+tell_ready(struct init *in)
+{
+	const struct msg_init_ready msg = { .landlock_abi = in->landlock_abi };
+
+	in->state = INIT_READY;
+	say(in, MSG_init_ready, &msg, NULL, 0);
+}
+
 /*
  * From root to the run: each step is the last one that its right allows.
  * Called once; any failure is told and ends the sandbox before a process of
@@ -144,6 +186,9 @@ become_run(struct init *in, const struct msg_init_setup *m,
 	r = confine_landlock_run(plan, m->home, &abi, &step);
 	if (r < 0)
 		setup_failed(in, r, step);
+	/* Before the filter, which refuses a domain to the run. */
+	if (plan->nroots > 0)
+		enter_guard_domain(in, plan);
 	r = confine_seccomp_run(m->userns != 0);
 	if (r < 0)
 		setup_failed(in, r, "seccomp");
@@ -153,10 +198,10 @@ become_run(struct init *in, const struct msg_init_setup *m,
 static int
 on_setup(struct init *in, const union msg_any *any, const int *fds, size_t nfds)
 {
-	struct msg_init_ready ready;
 	const char *field = "plan";
 	struct memfd_map map;
 	struct plan *plan;
+	bool guarded;
 	int r;
 
 	(void)nfds;
@@ -169,12 +214,25 @@ on_setup(struct init *in, const union msg_any *any, const int *fds, size_t nfds)
 	r = plan_decode(map.data, map.len, plan, &field);
 	if (r < 0)
 		setup_failed(in, r, "plan");
-	memset(&ready, 0, sizeof(ready));
-	ready.landlock_abi = become_run(in, &any->init_setup, plan);
+	in->landlock_abi = become_run(in, &any->init_setup, plan);
+	guarded = plan->nroots > 0;
 	free(plan);
 	memfd_unmap(&map);
-	in->state = INIT_READY;
-	say(in, MSG_init_ready, &ready, NULL, 0);
+	if (guarded)
+		arm_guard(in);
+	else
+		tell_ready(in);
+	return 0;
+}
+
+/* The broker answers from now on. */
+static int
+on_go(struct init *in, const union msg_any *any, const int *fds, size_t nfds)
+{
+	(void)any;
+	(void)fds;
+	(void)nfds;
+	tell_ready(in);
 	return 0;
 }
 
@@ -312,6 +370,7 @@ static const struct handler {
 	int (*fn)(struct init *, const union msg_any *, const int *, size_t);
 } handlers[] = {
 	{ MSG_init_setup, INIT_WAIT, on_setup },
+	{ MSG_init_go, INIT_ARMED, on_go },
 	{ MSG_init_exec, INIT_READY | INIT_STOPPING, on_exec },
 	{ MSG_init_signal, INIT_READY | INIT_STOPPING, on_signal },
 	{ MSG_init_stop, INIT_READY | INIT_STOPPING, on_stop },

@@ -47,9 +47,11 @@ def can_run():
 
 
 def plan(mounts=(), masks=(), files=(), home=HOME, cwd=None, hostname="box",
-         userns=False, memory=0, pids=0, cpus=0, named=0, raw=None):
+         userns=False, memory=0, pids=0, cpus=0, named=0, raw=None,
+         roots=()):
     """protocol/plan.h. mounts: (path, read_only) or (source, target, kind,
-    read_only, dev, ino); masks: (path, how, kind, system)."""
+    read_only, dev, ino); masks: (path, how, kind, system); roots: (path,
+    empty)."""
     c = messages.cstr
     rows = []
     for m in mounts:
@@ -59,10 +61,12 @@ def plan(mounts=(), masks=(), files=(), home=HOME, cwd=None, hostname="box",
         rows.append([c(m[0]), c(m[1]), m[2], m[3], m[4], m[5]])
     files = list(files) or [("/etc/passwd", PASSWD)]
     return msgpack.packb([
-        1, b"", c(home), c(cwd or home), c(hostname), userns,
+        2 if roots else 1, b"", c(home), c(cwd or home), c(hostname), userns,
         [memory, pids, cpus, 8 << 20, 8 << 20, 8 << 20, named], rows,
         [[c(p), how, kind, system] for p, how, kind, system in masks],
-        [[c(p), data] for p, data in files]], use_bin_type=True)
+        [[c(p), data] for p, data in files]] + (
+            [[[c(p), empty] for p, empty in roots]] if roots else []),
+        use_bin_type=True)
 
 
 def exec_plan(argv, cwd="/", env=ENV):
@@ -167,7 +171,7 @@ class Launcherd:
         return self.chan.expect("lookup_answer", request=request, timeout=15)
 
     def send_launch(self, uid=NOBODY, groups=(), raw=None, sealed=True,
-                    request=None, **plan_kw):
+                    request=None, table=None, **plan_kw):
         if request is None:
             answer = self.lookup(uid, groups=groups)
             assert answer.error == 0, vars(answer)
@@ -176,9 +180,11 @@ class Launcherd:
             request = answer.request
         sandbox = self.number()
         fd = messages.memfd(plan(**plan_kw) if raw is None else raw, sealed)
-        self.chan.send("launch_start", [fd], sandbox=sandbox,
+        fds = [fd] if table is None else [fd, messages.memfd(table, sealed)]
+        self.chan.send("launch_start", fds, sandbox=sandbox,
                        request=request, run_uid=uid)
-        os.close(fd)
+        for fd in fds:
+            os.close(fd)
         return sandbox
 
     def launch(self, **kw):

@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+import brokerbox
 import launcherbox
 import messages
 from launcherbox import (DIR, EMPTY_DIR, FILE, NO_FILE, NOBODY, PINNED,
@@ -509,6 +510,56 @@ def test_plan_that_is_not_sealed_or_broken_is_refused(shared):
     assert shared.refused(raw=b"").code == 2
     answer = shared.refused(raw=launcherbox.plan(home="/home/../x"))
     assert answer.code == 2 and "head" in answer.reason
+
+
+# ------------------------------------------------------------------ guard
+
+guarded = pytest.mark.skipif(brokerbox.can_run() is not None,
+                             reason=str(brokerbox.can_run()))
+
+
+@guarded
+def test_table_and_guarded_places_come_together(shared, tree):
+    table = brokerbox.table([tree])
+    mounts, roots = [(tree, False)], [(tree, False)]
+    for kw in ({"roots": roots}, {"table": table},
+               {"roots": [("/tmp", True)], "table": table},
+               {"roots": roots + [("/tmp", True)], "table": table},
+               {"roots": [("/usr", False)], "table": table}):
+        answer = shared.refused(mounts=mounts, **kw)
+        assert (answer.code, answer.step) == (2, "guard"), vars(answer)
+
+
+@guarded
+def test_broken_table_refuses_the_launch(shared, tree):
+    answer = shared.refused(mounts=[(tree, False)], roots=[(tree, False)],
+                            table=b"no table")
+    assert answer.code == 11 and "the table of rules" in answer.reason
+
+
+@guarded
+def test_guarded_run_tells_what_was_refused(shared, tree):
+    run = shared.launch(mounts=[(tree, False)], roots=[(tree, False)],
+                        table=brokerbox.table([tree]))
+    assert run.sh("cd %s; echo x >a; echo x >.env" % tree)[0] != 0
+    denial = shared.chan.expect("denial", sandbox=run.sandbox)
+    assert (denial.path, denial.rule) == (tree + "/.env", "**/.env")
+    assert os.listdir(tree) == ["a"]
+    # Without the guard the same line works.
+    plain = shared.launch(mounts=[(tree, False)])
+    assert plain.sh("cd %s; echo x >.env" % tree)[0] == 0
+    plain.destroy()
+    assert run.destroy().cause == launcherbox.CAUSES.index("MANUAL")
+
+
+@guarded
+def test_guarded_run_that_ends_by_itself_took_its_broker_along(own, tree):
+    run = own.launch(mounts=[(tree, False)], roots=[(tree, False)],
+                     table=brokerbox.table([tree]))
+    run.send_destroy(grace_ms=5000)
+    assert run.ended().cause == launcherbox.CAUSES.index("MANUAL")
+    assert [m for m in own.chan.backlog if m.name == "run_notice"] == []
+    assert own.cgroups() == []
 
 
 def test_generated_file_below_a_host_directory_is_refused(shared):

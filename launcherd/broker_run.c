@@ -1,0 +1,437 @@
+/*
+ * See broker_run.h. The broker has a uid of its own and is hostile once a run
+ * has made it so: its messages are accepted in their state only, and say no
+ * more than that something was refused in its own run.
+ */
+#include "launcherd/broker_run.h"
+
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config.h"
+
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "common/memfd.h"
+#include "launcherd/launch.h"
+#include "launcherd/launcherd.h"
+#include "protocol/cause.h"
+#include "protocol/guard.h"
+#include "protocol/message.h"
+#include "protocol/places.h"
+#include "protocol/plan.h"
+
+/* What ended with the run's init is seen after init's own end. */
+#define END_WAIT_MS 20
+#define PIDS_TEXT 4096
+#define STATUS_TEXT 4096
+
+enum broker_state { BROKER_STARTING, BROKER_UP };
+
+struct guarding {
+	struct run *run;
+	int table_fd;
+	struct spawned child;
+	struct event *exit_event;
+	struct peer *peer;
+	bool ready;
+	bool lost; /* ended before the run did */
+	struct msg_broker_setup setup; /* ids of the run */
+};
+
+bool
+guarding_ready(const struct guarding *g)
+{
+	return g->ready;
+}
+
+bool
+guarding_alive(const struct guarding *g)
+{
+	return g != NULL && (g->child.pid > 0 || g->peer != NULL);
+}
+
+void
+guarding_free(struct guarding *g)
+{
+	if (g == NULL)
+		return;
+	if (g->exit_event != NULL)
+		event_free(g->exit_event);
+	peer_free(g->peer);
+	close_all(&g->table_fd, 1);
+	close_all(&g->child.pidfd, 1);
+	free(g);
+}
+
+static int
+failed(struct run *run, int error, const char *what)
+{
+	char reason[160];
+
+	(void)snprintf(reason, sizeof(reason), "%s: %s", what,
+	    strerror(-error));
+	run_fail(run, API_GUARD_UNAVAILABLE, error, "guard", reason);
+	return error;
+}
+
+/* ---------------------------------------------------------------- the plan */
+
+static int
+check(struct run *run, const struct plan *plan, const struct source_user *user,
+    int guard_fd)
+{
+	const struct launcherd *l = run->l;
+	struct guard_places places;
+	ptrdiff_t size;
+	int error;
+
+	if ((plan->nroots > 0) != (guard_fd >= 0)) {
+		run_fail(run, API_BAD_PARAMS, -EPROTO, "guard",
+		    "a plan with guarded places and a table of rules come "
+		    "together");
+		return -EPROTO;
+	}
+	if (guard_fd < 0)
+		return 0;
+	error = guard_check_plan(plan, &places);
+	if (error < 0) {
+		run_fail(run, API_BAD_PARAMS, error, "guard",
+		    "the plan's guarded places are not those of its mounts");
+		return error;
+	}
+	size = memfd_check(guard_fd, GUARD_BYTES_MAX);
+	if (size < 0)
+		return failed(run, (int)size, "the table of rules");
+	if (l->broker_fd < 0)
+		return failed(run, -ENOENT, "stockade-broker");
+	if (l->broker_user.uid == 0)
+		return failed(run, -ENOENT, "the user " BROKER_USER);
+	if (l->broker_user.uid == user->uid)
+		return failed(run, -EPERM, "a run of the broker's own user");
+	return 0;
+}
+
+int
+guarding_make(struct run *run, const struct plan *plan,
+    const struct source_user *user, int guard_fd)
+{
+	autoclose int table = guard_fd;
+	int error = check(run, plan, user, table);
+	struct guarding *g;
+
+	if (error < 0 || table < 0)
+		return error;
+	g = calloc(1, sizeof(*g));
+	if (g == NULL)
+		return failed(run, -ENOMEM, "memory");
+	g->run = run;
+	g->child.pidfd = -1;
+	g->table_fd = take_fd(&table);
+	g->setup.uid = user->uid;
+	g->setup.gid = user->gid;
+	g->setup.groups.len = (uint16_t)(user->ngroups * sizeof(uint32_t));
+	for (size_t i = 0; i < user->ngroups; i++) {
+		uint32_t group = user->groups[i];
+
+		memcpy(g->setup.groups.data + i * sizeof(group), &group,
+		    sizeof(group));
+	}
+	run->guarding = g;
+	return 0;
+}
+
+/* ---------------------------------------------------------------- the end */
+
+void
+guarding_report(struct run *run)
+{
+	struct msg_run_notice msg = { .sandbox = run->sandbox,
+		.code = RUN_NOTICE_GUARD_LOST };
+
+	if (run->guarding == NULL || !run->guarding->lost)
+		return;
+	run->guarding->lost = false;
+	MSG_SET_STR(msg.detail,
+	    "stockade-broker has ended; the run cannot go on without it");
+	(void)peer_send(run->l->supervisor, MSG_run_notice, &msg, NULL, 0);
+}
+
+/*
+ * The run's end takes its broker along, and init's channel is closed before:
+ * so a short wait tells whether the broker went first. Nothing that is guarded
+ * can be written meanwhile.
+ */
+static void
+lost(struct guarding *g, const char *why)
+{
+	struct run *run = g->run;
+
+	if (run->state == RUN_STARTING) {
+		run_fail(run, API_GUARD_UNAVAILABLE, -EIO, "guard", why);
+		run_kill(run, RUN_CAUSE_SERVICE);
+	} else if (run->state == RUN_READY && run->init != NULL && !g->lost) {
+		g->lost = true;
+		run_end_soon(run, END_WAIT_MS);
+	}
+}
+
+static void
+on_exit_event(evutil_socket_t fd, short what, void *arg)
+{
+	struct guarding *g = arg;
+
+	(void)fd;
+	(void)what;
+	event_free(g->exit_event);
+	g->exit_event = NULL;
+	(void)spawn_reap(&g->child);
+	/* What it said before its end is read first, by its channel's end. */
+	run_advance(g->run);
+}
+
+static void
+on_end(void *ctx, struct peer *peer, enum chan_end why, const char *text)
+{
+	struct guarding *g = ctx;
+	struct run *run = g->run;
+
+	(void)text;
+	g->peer = NULL;
+	peer_free(peer);
+	if (why != CHAN_END_EOF)
+		spawn_kill(&g->child);
+	lost(g,
+	    why != CHAN_END_EOF ?
+		"stockade-broker broke the message rules" :
+		"stockade-broker ended while the run was starting");
+	run_advance(run);
+}
+
+/* ---------------------------------------------------------------- messages */
+
+static int
+on_ready(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
+    size_t nfds)
+{
+	struct guarding *g = ctx;
+
+	(void)msg;
+	(void)fds;
+	(void)nfds;
+	peer_set_state(peer, BROKER_UP);
+	close_all(&g->table_fd, 1);
+	g->ready = true;
+	if (g->run->state == RUN_STARTING)
+		(void)PEER_SEND(g->run->init, init_go, .unused_ = 0);
+	return 0;
+}
+
+static int
+on_failed(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
+    size_t nfds)
+{
+	struct guarding *g = ctx;
+	char what[128];
+
+	(void)peer;
+	(void)fds;
+	(void)nfds;
+	(void)snprintf(what, sizeof(what), "stockade-broker: %s",
+	    msg->broker_failed.step);
+	(void)failed(g->run, -(int)msg->broker_failed.error, what);
+	if (g->run->state == RUN_STARTING)
+		run_kill(g->run, RUN_CAUSE_SERVICE);
+	return 0;
+}
+
+static int
+on_denial(void *ctx, struct peer *peer, const union msg_any *any, int *fds,
+    size_t nfds)
+{
+	static struct msg_denial msg;
+	const struct msg_broker_denial *m = &any->broker_denial;
+	struct guarding *g = ctx;
+
+	(void)peer;
+	(void)fds;
+	(void)nfds;
+	memset(&msg, 0, sizeof(msg));
+	msg.sandbox = g->run->sandbox;
+	msg.action = m->action;
+	MSG_SET_STR(msg.path, m->path);
+	MSG_SET_STR(msg.rule, m->rule);
+	MSG_SET_STR(msg.remedy, m->remedy);
+	msg.pid = m->pid;
+	MSG_SET_STR(msg.exe, m->exe);
+	msg.count = m->count;
+	(void)peer_send(g->run->l->supervisor, MSG_denial, &msg, NULL, 0);
+	return 0;
+}
+
+static const struct peer_handler handlers[] = {
+	{ MSG_broker_ready, 1u << BROKER_STARTING, true, on_ready },
+	{ MSG_broker_failed, 1u << BROKER_STARTING, true, on_failed },
+	{ MSG_broker_denial, 1u << BROKER_UP, false, on_denial },
+};
+static const struct peer_ops ops = {
+	handlers,
+	sizeof(handlers) / sizeof(handlers[0]),
+	on_end,
+};
+
+/* ---------------------------------------------------------------- the start */
+
+/* The text of a small file of /proc or a cgroup, terminated. */
+static int
+read_text(int dir, const char *name, char *buf, size_t size)
+{
+	autoclose int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, buf, size - 1);
+
+	if (n < 0)
+		return -errno;
+	buf[n] = '\0';
+	return 0;
+}
+
+/* Whether a process is the first one of a namespace below ours. */
+static bool
+is_init(int proc_fd)
+{
+	char text[STATUS_TEXT], *line, *end;
+	const char *last = NULL;
+	size_t n = 0;
+
+	if (read_text(proc_fd, "status", text, sizeof(text)) < 0)
+		return false;
+	line = strstr(text, "\nNSpid:");
+	if (line == NULL)
+		return false;
+	line += strlen("\nNSpid:");
+	end = strchr(line, '\n');
+	if (end != NULL)
+		*end = '\0';
+	for (char *save = NULL, *p = strtok_r(line, "\t ", &save); p != NULL;
+	     p = strtok_r(NULL, "\t ", &save), n++)
+		last = p;
+	return n > 1 && strcmp(last, "1") == 0;
+}
+
+/*
+ * A directory of /proc: the run's first process. Only bubblewrap and our own
+ * stockade-init are in the cgroup now, since init starts nothing before it is
+ * ready. The descriptor stays with the process, whatever the number becomes.
+ */
+static int
+open_init(const struct run *run)
+{
+	char pids[PIDS_TEXT], path[32];
+	char *save = NULL;
+	int r = read_text(run->cgroup.fd, "cgroup.procs", pids, sizeof(pids));
+
+	if (r < 0)
+		return r;
+	for (char *p = strtok_r(pids, "\n", &save); p != NULL;
+	     p = strtok_r(NULL, "\n", &save)) {
+		int fd;
+
+		(void)snprintf(path, sizeof(path), "/proc/%.16s", p);
+		fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (fd >= 0 && is_init(fd))
+			return fd;
+		close_all(&fd, 1);
+	}
+	return -ESRCH;
+}
+
+static int
+spawn_in(struct guarding *g, int proc_fd, int channel_fd)
+{
+	const struct launcherd *l = g->run->l;
+	autoclose int mnt = openat(proc_fd, "ns/mnt", O_RDONLY | O_CLOEXEC);
+	autoclose int pid = openat(proc_fd, "ns/pid", O_RDONLY | O_CLOEXEC);
+	autoclose int net = openat(proc_fd, "ns/net", O_RDONLY | O_CLOEXEC);
+	autoclose int own = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
+	const struct spawn_broker in = {
+		.tree = l->cgroups,
+		.cgroup = &g->run->cgroup,
+		.mnt_fd = mnt,
+		.pid_fd = pid,
+		.net_fd = net,
+		.own_pid_fd = own,
+		.program_fd = l->broker_fd,
+		.channel_fd = channel_fd,
+		.null_fd = l->null_fd,
+		.uid = l->broker_user.uid,
+		.gid = l->broker_user.gid,
+	};
+
+	if (mnt < 0 || pid < 0 || net < 0 || own < 0)
+		return -ESRCH;
+	return spawn_broker(&in, &g->child);
+}
+
+/* The child, its channel and the watch of its end. */
+static int
+start(struct guarding *g)
+{
+	struct launcherd *l = g->run->l;
+	autoclose int proc_fd = open_init(g->run);
+	autoclose int child_end = -1;
+	int pair[2], error;
+
+	if (proc_fd < 0)
+		return proc_fd;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	child_end = pair[1];
+	g->peer =
+	    peer_new(l->base, pair[0], PROC_LAUNCHERD, PROC_BROKER, &ops, g);
+	if (g->peer == NULL)
+		return -ENOMEM;
+	error = spawn_in(g, proc_fd, child_end);
+	if (error == -ENOTRECOVERABLE)
+		launcherd_panic(l, "own pid namespace was lost");
+	if (error < 0)
+		return error;
+	g->exit_event =
+	    event_new(l->base, g->child.pidfd, EV_READ, on_exit_event, g);
+	if (g->exit_event != NULL && event_add(g->exit_event, NULL) == 0)
+		return 0;
+	/* Nobody would reap it. */
+	spawn_kill(&g->child);
+	(void)waitpid(g->child.pid, NULL, 0);
+	g->child.pid = 0;
+	return -ENOMEM;
+}
+
+int
+guarding_start(struct run *run, int listener_fd)
+{
+	struct guarding *g = run->guarding;
+	static const struct msg_broker_listen listen;
+	int listener = listener_fd, table, error = start(g);
+
+	table = fcntl(g->table_fd, F_DUPFD_CLOEXEC, 4);
+	if (error == 0 && table < 0)
+		error = -errno;
+	if (error < 0) {
+		close_all(&table, 1);
+		close_all(&listener, 1);
+		return failed(run, error, "stockade-broker cannot be started");
+	}
+	(void)peer_send(g->peer, MSG_broker_setup, &g->setup, &table, 1);
+	/* Sent, or closed: in both cases ours is gone. */
+	(void)peer_send(g->peer, MSG_broker_listen, &listen, &listener, 1);
+	return 0;
+}

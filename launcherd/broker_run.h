@@ -1,0 +1,42 @@
+/*
+ * The broker of a guarded run: made when the plan was read, started when
+ * stockade-init sends the run's listener, there as long as the run.
+ *
+ *	init_listener ─▶ fork, broker_setup, broker_listen
+ *	broker_ready ─▶ init_go ─▶ init_ready
+ *
+ * launcherd keeps no copy of the listener: with one, calls would wait for ever
+ * once the broker is dead, instead of failing.
+ */
+#ifndef LAUNCHERD_BROKER_RUN_H
+#define LAUNCHERD_BROKER_RUN_H
+
+#include <stdbool.h>
+
+struct guarding;
+struct plan;
+struct run;
+struct source_user;
+
+/*
+ * Takes guard_fd (-1: the plan must have no roots, and nothing is made). The
+ * table must be sealed and is not read. 0, or -errno after run_fail().
+ */
+int guarding_make(struct run *, const struct plan *, const struct source_user *,
+    int guard_fd);
+
+/* Takes the listener. 0, or -errno after run_fail(); init is told to go on when
+ * the broker is ready. */
+int guarding_start(struct run *, int listener_fd);
+
+/* Whether the broker has said that it is ready. */
+bool guarding_ready(const struct guarding *);
+/* Whether its process is not reaped, or has said what was not read yet; NULL
+ * is fine. */
+bool guarding_alive(const struct guarding *);
+/* Tells that the run ends because its broker did, if that is so. */
+void guarding_report(struct run *);
+/* NULL is fine. */
+void guarding_free(struct guarding *);
+
+#endif
