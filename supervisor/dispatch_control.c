@@ -24,6 +24,7 @@
 #include "common/size.h"
 #include "protocol/egress.h"
 #include "protocol/lookup.h"
+#include "protocol/guard.h"
 #include "protocol/plan.h"
 #include "supervisor/supervisor.h"
 
@@ -307,20 +308,23 @@ judge_launch(struct supervisor *s, const struct msg_launch_ask *ask,
 /* Enters the sandbox and tells launcherd. Takes the descriptors on success. */
 static int
 start_launch(struct supervisor *s, const struct msg_launch_ask *ask,
-    const struct client *client, uint64_t lookup, int *fds)
+    const struct client *client, uint64_t lookup, int *fds, size_t nfds)
 {
 	struct msg_launch_start start = {
 		.request = lookup,
 		.run_uid = ask->run_uid,
 	};
 	struct sandbox *sandbox = sandboxes_add(&s->sandboxes);
-	int plan = fcntl(fds[0], F_DUPFD_CLOEXEC, 3);
+	/* The table is for launcherd alone: what control needs of it after
+	 * its restart is in the plan. */
+	int out[2] = { fcntl(fds[0], F_DUPFD_CLOEXEC, 3),
+		nfds > 2 ? take_fd(&fds[2]) : -1 };
 	int r = -ENOMEM;
 
-	if (sandbox == NULL || plan < 0) {
+	if (sandbox == NULL || out[0] < 0) {
 		if (sandbox != NULL)
 			sandboxes_remove(&s->sandboxes, sandbox);
-		close_all(&plan, 1);
+		close_all(out, 2);
 		return r;
 	}
 	sandbox->state = SANDBOX_LAUNCHING;
@@ -332,7 +336,7 @@ start_launch(struct supervisor *s, const struct msg_launch_ask *ask,
 	sandbox->plan_fd = take_fd(&fds[0]);
 	sandbox->egress_fd = take_fd(&fds[1]);
 	start.sandbox = sandbox->id;
-	r = pass_on(s, MSG_launch_start, &start, &plan, 1);
+	r = pass_on(s, MSG_launch_start, &start, out, nfds > 2 ? 2 : 1);
 	if (r < 0)
 		sandboxes_remove(&s->sandboxes, sandbox);
 	return r;
@@ -352,7 +356,8 @@ on_launch_ask(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
 
 	(void)peer;
 	if (memfd_check(fds[0], PLAN_BYTES_MAX) < 0 ||
-	    memfd_check(fds[1], EGRESS_BYTES_MAX) < 0) {
+	    memfd_check(fds[1], EGRESS_BYTES_MAX) < 0 ||
+	    (nfds > 2 && memfd_check(fds[2], GUARD_BYTES_MAX) < 0)) {
 		close_all(fds, nfds);
 		return -EPROTO;
 	}
@@ -377,7 +382,7 @@ on_launch_ask(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
 		return 0;
 	}
 	r = start_launch(s, ask, clients_find(&s->clients, ask->client), number,
-	    fds);
+	    fds, nfds);
 	close_all(fds, nfds);
 	if (r < 0)
 		service_refuse_launch(s, ask->request,

@@ -415,6 +415,23 @@ on_violation(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
 	return report(ctx, &msg->violation);
 }
 
+static int
+on_denial(void *ctx, struct peer *peer, const union msg_any *any, int *fds,
+    size_t nfds)
+{
+	const struct msg_denial *msg = &any->denial;
+
+	(void)peer;
+	(void)fds;
+	(void)nfds;
+	if (service_listener(of(ctx)) == NULL)
+		log_event(EV_VIOLATION, LF_NUM(LK_SANDBOX, msg->sandbox),
+		    LF_STR(LK_ACTION, violation_name((unsigned)msg->action)),
+		    LF_STR(LK_TARGET, msg->path), LF_STR(LK_RULE, msg->rule),
+		    LF_NUM(LK_COUNT, msg->count));
+	return relay(ctx, MSG_denial, msg->sandbox, msg, NULL, 0);
+}
+
 /* Proxyd sees the network and cannot know about files. */
 static int
 on_network_violation(void *ctx, struct peer *peer, const union msg_any *msg,
@@ -447,6 +464,7 @@ static const struct peer_handler launcherd_handlers[] = {
 	{ MSG_exec_answer, OPEN, false, on_exec_answer },
 	{ MSG_exec_exit, OPEN, false, on_exec_exit },
 	{ MSG_violation, OPEN, false, on_violation },
+	{ MSG_denial, OPEN, false, on_denial },
 	{ MSG_restore_exec, OPEN, false, on_restore_exec },
 	{ MSG_restore_done, OPEN, false, on_restore_done },
 };
