@@ -9,6 +9,7 @@
 #include "common/size.h"
 #include "protocol/egress.h"
 #include "protocol/rpc.h"
+#include "supervisor/control/name_pattern.h"
 #include "supervisor/control/session.h"
 
 struct mask_name {
@@ -236,14 +237,31 @@ put_kernel(uint64_t landlock_abi, uint64_t limits_unset, struct rpc_out *out)
 	    text);
 }
 
+/* What the broker does not see is said: it judges names and content. */
+static void
+put_names_guarded(const struct plan *plan, struct rpc_out *out)
+{
+	if (plan->nroots > 0)
+		put_one(out, "names", "partial",
+		    "no file with a protected name is made, written, moved or "
+		    "removed; mode, owner, times and attributes of one that "
+		    "exists can be changed, and a git directory that a .git "
+		    "file names is not looked for");
+	else if (NAME_RULES_READY)
+		put_one(out, "names", "enforced",
+		    "no directory of the host is writable in it");
+	else
+		put_one(out, "names", "none",
+		    "rules by file name are not in this version");
+}
+
 void
 explain_put_confinement(const struct session_facts *facts,
     const struct plan *plan, uint64_t landlock_abi, uint64_t limits_unset,
     struct rpc_out *out)
 {
 	put_files(facts, plan, out);
-	put_one(out, "names", "none",
-	    "rules by file name are not in this version");
+	put_names_guarded(plan, out);
 	put_one(out, "network", "enforced",
 	    facts->network ?
 		"only through its own proxies to listed names; the name inside "

@@ -150,7 +150,7 @@ static bool
 is_service_user(const struct control *control, uid_t uid)
 {
 	static const char *const names[] = { CONTROL_USER, PROXY_USER,
-		RESOLVE_USER };
+		RESOLVE_USER, BROKER_USER };
 	uid_t own;
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
@@ -374,19 +374,23 @@ send_launch(struct session *s, const struct plan_made *made, uint64_t run_uid,
 	struct msg_launch_ask msg = { .request = s->request,
 		.client = client,
 		.run_uid = run_uid };
-	int fds[2];
+	size_t n = made->plan->nroots > 0 ? 3 : 2;
+	int fds[3] = { -1, -1, -1 }, error = 0;
 
 	msg.plan_digest.len = PLAN_DIGEST;
 	memcpy(msg.plan_digest.data, s->digest, PLAN_DIGEST);
 	fds[0] = seal("plan", &made->plan_bytes);
 	fds[1] = seal("egress", &made->egress_bytes);
-	if (fds[0] < 0 || fds[1] < 0) {
-		int error = fds[0] < 0 ? fds[0] : fds[1];
-
-		close_all(fds, 2);
+	if (n > 2)
+		fds[2] = seal("guard", &made->guard_bytes);
+	for (size_t i = 0; i < n && error == 0; i++)
+		if (fds[i] < 0)
+			error = fds[i];
+	if (error < 0) {
+		close_all(fds, n);
 		return error;
 	}
-	return peer_send(s->control->supervisor, MSG_launch_ask, &msg, fds, 2);
+	return peer_send(s->control->supervisor, MSG_launch_ask, &msg, fds, n);
 }
 
 /* SPEC H10: what a spec adds to the allow list, with its origin. */

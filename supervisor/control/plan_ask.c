@@ -209,6 +209,10 @@ add_list(struct asker *a, enum plan_role role, const struct spec_list *list,
 	struct plan_item *item;
 
 	for (size_t i = 0; i < list->n; i++) {
+		/* A pattern is for the name rules. */
+		if (strcmp(field, "denyWrite") == 0 &&
+		    strpbrk(list->items[i], "*?") != NULL)
+			continue;
 		item = add(a, role, list->items[i], field);
 		if (item != NULL)
 			item->strict = true;

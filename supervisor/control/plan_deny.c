@@ -106,6 +106,17 @@ is_write_rule(const struct plan_maker *m, const struct plan_item *item)
 	return false;
 }
 
+bool
+plan_write_holds(const struct plan_maker *m, const struct plan_item *item)
+{
+	const struct lookup_result *r = plan_result_of(m, item);
+
+	return is_write_rule(m, item) &&
+	    (r->error != 0 ||
+		(!is_lifted(m, item, r->resolved) &&
+		    !is_link_to_grant(m, item, r->resolved)));
+}
+
 static bool
 is_read_rule(const struct plan_item *item)
 {

@@ -597,7 +597,7 @@ static int
 make_bytes(struct plan_maker *m)
 {
 	struct plan_made *made = m->made;
-	uint8_t egress[PLAN_DIGEST];
+	uint8_t egress[PLAN_DIGEST], guard[PLAN_DIGEST];
 	struct wire_out facts;
 	int r;
 
@@ -606,6 +606,16 @@ make_bytes(struct plan_maker *m)
 	made->facts->egress_digest.data = (const uint8_t *)pool_strndup(m->pool,
 	    (const char *)egress, sizeof(egress));
 	made->facts->egress_digest.len = sizeof(egress);
+	if (r == 0 && made->plan->nroots > 0) {
+		r = sha256(&made->guard_bytes, guard);
+		made->facts->guard_digest = (struct wire_view){
+			(const uint8_t *)pool_strndup(m->pool,
+			    (const char *)guard, sizeof(guard)),
+			sizeof(guard),
+		};
+		if (made->facts->guard_digest.data == NULL)
+			r = -ENOMEM;
+	}
 	if (r < 0 || made->facts->egress_digest.data == NULL ||
 	    make_digest(made) < 0)
 		return spec_fault_set(m->fault, API_INTERNAL, NULL,
@@ -647,7 +657,8 @@ make_all(struct plan_maker *m)
 	if (make_grants(m) != 0 || plan_apply_to_grants(m) != 0 ||
 	    make_mounts(m) != 0 || plan_make_masks(m) != 0 ||
 	    make_home(m) != 0 || make_workdir(m) != 0 || make_limits(m) != 0 ||
-	    make_facts(m) != 0 || make_env(m) != 0 || make_etc(m) != 0 ||
+	    plan_make_guard(m) != 0 || make_facts(m) != 0 || make_env(m) != 0 ||
+	    make_etc(m) != 0 ||
 	    egress_make(m->in->spec, m->in->conf, m->pool, &m->made->egress,
 		m->fault) != 0)
 		return -EINVAL;
@@ -668,6 +679,7 @@ plan_make(const struct plan_input *in, struct plan_made **ret,
 	}
 	wire_out_init(&made->plan_bytes);
 	wire_out_init(&made->egress_bytes);
+	wire_out_init(&made->guard_bytes);
 	made->plan = calloc(1, sizeof(*made->plan));
 	made->facts = calloc(1, sizeof(*made->facts));
 	m->in = in;
@@ -694,6 +706,7 @@ plan_made_free(struct plan_made *made)
 	environ_done(&made->env);
 	wire_out_done(&made->plan_bytes);
 	wire_out_done(&made->egress_bytes);
+	wire_out_done(&made->guard_bytes);
 	free(made->plan);
 	free(made->facts);
 	pool_done(&made->pool);

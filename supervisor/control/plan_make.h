@@ -63,6 +63,7 @@ struct plan_made {
 	uint8_t digest[PLAN_DIGEST];
 	struct wire_out plan_bytes;
 	struct wire_out egress_bytes;
+	struct wire_out guard_bytes; /* empty: the plan has no roots */
 	size_t nnotices;
 	struct plan_notice notices[PLAN_NOTICES_MAX];
 	struct environ_result env; /* of an exec without `env` */

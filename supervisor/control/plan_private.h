@@ -41,6 +41,10 @@ plan_judge(struct plan_maker *, const struct plan_item *, enum plan_found *ret);
 /* Tells the client (`detail` is copied). 0, or -EINVAL with the fault. */
 int plan_notice(struct plan_maker *, const char *code, const char *detail);
 
+/* plan_guard.c: with name rules, the plan's roots and the table. 0, or -EINVAL
+ * with the fault. */
+int plan_make_guard(struct plan_maker *);
+
 /* plan_deny.c ------------------------------------------------ */
 
 /* Whether a spelling lies in something that was granted. */
@@ -49,5 +53,7 @@ void plan_count_bare_marks(struct plan_maker *);
 /* Before the mounts are laid out, and after. 0, or -EINVAL with the fault. */
 int plan_apply_to_grants(struct plan_maker *);
 int plan_make_masks(struct plan_maker *);
+/* Whether this deny-write item holds: not lifted, not a link to a grant. */
+bool plan_write_holds(const struct plan_maker *, const struct plan_item *);
 
 #endif

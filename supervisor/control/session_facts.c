@@ -27,7 +27,7 @@ put_pairs(struct wire_out *out, const struct session_pair *pairs, size_t n)
 void
 session_facts_encode_policy(const struct session_facts *f, struct wire_out *out)
 {
-	wire_put_array(out, 14);
+	wire_put_array(out, f->guard_digest.len == 0 ? 14 : 15);
 	wire_put_u64(out, FACTS_VERSION);
 	wire_put_cstr(out, f->session_id);
 	wire_put_u64(out, f->mode);
@@ -42,6 +42,8 @@ session_facts_encode_policy(const struct session_facts *f, struct wire_out *out)
 	wire_put_u64(out, f->unmasked);
 	put_pairs(out, f->pass, f->npass);
 	put_pairs(out, f->env, f->nenv);
+	if (f->guard_digest.len != 0)
+		wire_put_bin(out, f->guard_digest.data, f->guard_digest.len);
 }
 
 void
@@ -77,11 +79,12 @@ int
 session_facts_decode(const void *data, size_t len, struct session_facts *ret)
 {
 	struct wire w;
+	size_t n;
 
 	memset(ret, 0, sizeof(*ret));
 	wire_init(&w, data, len);
 	(void)wire_array(&w, 2, 2);
-	(void)wire_array(&w, 14, 14);
+	n = wire_array(&w, 14, 15);
 	(void)wire_u64(&w, FACTS_VERSION, FACTS_VERSION);
 	ret->session_id = wire_cstr(&w, 1, LIMIT_FIXED_LABEL);
 	ret->mode = wire_u64(&w, 0, SPEC_MODES - 1);
@@ -96,6 +99,8 @@ session_facts_decode(const void *data, size_t len, struct session_facts *ret)
 	ret->unmasked = wire_u64(&w, 0, UINT32_MAX);
 	get_pairs(&w, ret->pass, &ret->npass);
 	get_pairs(&w, ret->env, &ret->nenv);
+	if (n == 15)
+		ret->guard_digest = wire_bin(&w, 32, 32);
 	(void)wire_array(&w, 11, 11);
 #define X(label, max) ret->label = wire_cstr(&w, 0, (max));
 	SPEC_LABELS(X)

@@ -34,6 +34,8 @@ struct session_facts {
 	uint64_t gid;
 	const char *ca_bundle; /* "" none */
 	uint64_t wall_ms;
+	/* SHA-256 of the guard table; empty: no name rules. */
+	struct wire_view guard_digest;
 	uint64_t unmasked; /* denied programs out of a mask's reach */
 	size_t npass;
 	struct session_pair pass[SESSION_FACTS_ENV_MAX];

@@ -11,9 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/dfa.h"
 #include "common/log.h"
 #include "common/size.h"
 #include "supervisor/control/limits.h"
+#include "supervisor/control/name_pattern.h"
 
 struct reader {
 	struct spec *spec;
@@ -273,6 +275,8 @@ read_deny(struct reader *r, const struct field *f, const msgpack_object *v)
 
 	if (read_paths(r, f, v) != 0)
 		return -EINVAL;
+	if (NAME_RULES_READY && list == &r->spec->deny_write)
+		return 0;
 	for (size_t i = 0; i < list->n; i++)
 		if (strpbrk(list->items[i], "*?") != NULL)
 			return spec_fault_set(r->fault, API_UNSUPPORTED,
@@ -324,6 +328,10 @@ read_new_repositories(struct reader *r, const struct field *f,
 {
 	if (object_is(v, "deny"))
 		return 0;
+	if (NAME_RULES_READY && object_is(v, "allow")) {
+		r->spec->new_repositories = true;
+		return 0;
+	}
 	if (object_is(v, "allow"))
 		return spec_fault_set(r->fault, API_UNSUPPORTED, f->name,
 		    "%s: %s", f->name, f->why);
@@ -633,7 +641,8 @@ static const struct field fields[] = {
 	    NULL },
 	{ "denyWrite", read_deny, AT(deny_write), LIMIT_FIXED_DENY_PATHS,
 	    false, NULL },
-	{ "nameExemptions", read_later_list, 0, 0, false,
+	{ "nameExemptions", NAME_RULES_READY ? read_texts : read_later_list,
+	    AT(name_exemptions), DFA_EXEMPTIONS_MAX, false,
 	    "name rules are" NOT_NOW },
 	{ "unixSockets", read_later_list, 0, 0, false,
 	    "sockets of the host are" NOT_NOW },

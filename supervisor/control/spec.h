@@ -81,7 +81,9 @@ struct spec {
 	struct spec_list state_dirs;
 	struct spec_list exec_grant_roots;
 	struct spec_list deny_read;
-	struct spec_list deny_write;
+	struct spec_list deny_write; /* paths; patterns with name rules */
+	struct spec_list name_exemptions;
+	bool new_repositories;
 	struct spec_env env;
 	struct spec_env pass_env; /* value NULL: a name without a value */
 	bool userns;
