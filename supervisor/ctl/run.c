@@ -20,6 +20,7 @@
 #include "protocol/cause.h"
 #include "protocol/client.h"
 #include "protocol/rpc.h"
+#include "supervisor/control/name_pattern.h"
 #include "supervisor/ctl/ctl.h"
 #include "supervisor/ctl/run.h"
 #include "supervisor/ctl/text.h"
@@ -62,10 +63,12 @@ static const struct option_row run_rows[] = {
 	/* SPEC Y2, Y19: of parts that are not built. */
 	{ "--repo", true, NULL, 0,
 	    NULL, NULL },
-	{ "--new-repositories", false, NULL, 0,
-	    NULL, NULL },
-	{ "--name-exempt", true, NULL, 0,
-	    NULL, NULL },
+	{ "--new-repositories", false,
+	    (NAME_RULES_READY ? option_set_flag : NULL), AT(new_repositories),
+	    NULL, "let new repositories be configured" },
+	{ "--name-exempt", true,
+	    (NAME_RULES_READY ? option_add_text : NULL), AT(exempt),
+	    "GLOB", "permit names like this below a mount" },
 };
 
 static const struct option_row exec_rows[] = {
@@ -111,6 +114,20 @@ launch_refused(const struct ctl *ctl, const msgpack_object *error)
 	return r;
 }
 
+/* What the service says of the run itself. */
+static bool
+names_are_open(const msgpack_object *result)
+{
+	static const char *const way[] = { "handle", "details", "confinement",
+		"names" };
+	const char *value;
+
+	for (size_t i = 0; i < ARRAY_LEN(way) && result != NULL; i++)
+		result = rpc_map(result, way[i]);
+	value = result == NULL ? NULL : rpc_str(result, "value");
+	return value == NULL || strcmp(value, "none") == 0;
+}
+
 static int
 launch(struct run *run)
 {
@@ -130,12 +147,15 @@ launch(struct run *run)
 	if (r < 0 && r != -EPIPE)
 		return service_lost(r);
 	r = rpc_client_wait(ctl->client, id, -1, &msg);
+	run->names_open = true;
 	if (r == -EPIPE)
 		return service_wait(ctl, id, &msg);
 	if (r < 0)
 		return service_lost(r);
 	if (msg.error != NULL)
 		r = launch_refused(ctl, msg.error);
+	else
+		run->names_open = names_are_open(msg.result);
 	rpc_done(&msg);
 	return r;
 }
@@ -477,7 +497,7 @@ ctl_run(struct ctl *ctl, int argc, char **argv)
 		r = launch(&run);
 	if (r != 0)
 		return r;
-	if (!options.quiet)
+	if (!options.quiet && run.names_open)
 		ctl_say("warning: file-name rules (.env, *.key and others) "
 			"are not in this version");
 	r = start(&run, argv + at, argc - at, true, false);

@@ -634,6 +634,14 @@ put_spec(const struct draft *d, struct rpc_out *out)
 	put_mounts(d, out);
 	rpc_add_str(out, "guestWorkdir", d->dir);
 	rpc_add_text(out, "mode", o->mode);
+	if (o->exempt.n > 0) {
+		rpc_add_array(out, "nameExemptions");
+		for (size_t i = 0; i < o->exempt.n; i++)
+			rpc_put_str(out, o->exempt.items[i]);
+		rpc_close(out);
+	}
+	if (o->new_repositories)
+		rpc_add_str(out, "newRepositories", "allow");
 	/* SPEC Y4: one that is not named could fall to none. */
 	rpc_add_str(out, "backend", o->backend == NULL ? "native" : o->backend);
 	if (o->backend != NULL && strcmp(o->backend, "none") == 0)
