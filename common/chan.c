@@ -144,10 +144,6 @@ read_one(struct chan *c)
 	ptrdiff_t len;
 
 	len = chan_recv_fd(c->fd, buf, sizeof(buf), fds, &nfds);
-	/* ECONNRESET is told once, when the far end closed without having read
-	 * all; what it had sent can still be read after it. */
-	if (len == -ECONNRESET)
-		len = chan_recv_fd(c->fd, buf, sizeof(buf), fds, &nfds);
 	if (len == -EAGAIN)
 		return false;
 	if (len <= 0) {

@@ -27,13 +27,17 @@ chan_recv_fd(int fd, void *buf, size_t size, int *fds, size_t *ret_nfds)
 		.msg_controllen = CMSG_LEN(sizeof(int) * CHAN_FDS_MAX),
 	};
 	size_t nfds = 0;
+	int reset = 0;
 	ssize_t len;
 	bool ok;
 
 	memset(&control, 0, sizeof(control));
+	/* ECONNRESET is told once, when the far end closed without having read
+	 * all; what it had sent can still be read after it. */
 	do {
 		len = recvmsg(fd, &mh, MSG_CMSG_CLOEXEC);
-	} while (len < 0 && errno == EINTR);
+	} while (len < 0 &&
+	    (errno == EINTR || (errno == ECONNRESET && !reset++)));
 	if (len < 0)
 		return -errno;
 	ok = fdpass_take(&mh, fds, CHAN_FDS_MAX, &nfds);

@@ -154,7 +154,10 @@ class Box:
         fd = messages.memfd(table(self.roots, self.empty, self.rules))
         self.chan.send("broker_setup", [fd], uid=self.uid, gid=self.gid,
                        groups=self.groups)
-        self.chan.send("broker_listen", [listener])
+        try:
+            self.chan.send("broker_listen", [listener])
+        except BrokenPipeError:
+            pass  # it has failed already; its reason waits to be read
         os.close(fd)
         os.close(listener)
         msg = self.chan.expect("broker_ready", "broker_failed")

@@ -131,8 +131,14 @@ class Channel:
 
     def receive(self, timeout=10.0):
         self.sock.settimeout(timeout)
-        data, anc, flags, _ = self.sock.recvmsg(
-            PACKET_MAX, socket.CMSG_SPACE(4 * 253))
+        try:
+            data, anc, flags, _ = self.sock.recvmsg(
+                PACKET_MAX, socket.CMSG_SPACE(4 * 253))
+        except ConnectionResetError:
+            # Told once, when the far end closed without having read all.
+            # What it had sent can still be read, as chan_recv_fd() does.
+            data, anc, flags, _ = self.sock.recvmsg(
+                PACKET_MAX, socket.CMSG_SPACE(4 * 253))
         fds = array.array("i")
         for level, kind, body in anc:
             if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):

@@ -244,6 +244,27 @@ what_was_sent_before_the_close_is_read(void **state)
 }
 
 static void
+what_was_sent_before_the_close_is_read_without_a_loop(void **state)
+{
+	int pair[2], fds[CHAN_FDS_MAX];
+	size_t nfds = 0;
+	char buf[16];
+
+	(void)state;
+	assert_int_equal(
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(chan_send_fd(pair[1], "last", 4, NULL, 0), 0);
+	assert_int_equal(chan_send_fd(pair[0], "unread", 6, NULL, 0), 0);
+	(void)close(pair[1]);
+	assert_int_equal(chan_recv_fd(pair[0], buf, sizeof(buf), fds, &nfds),
+	    4);
+	assert_memory_equal(buf, "last", 4);
+	assert_int_equal(chan_recv_fd(pair[0], buf, sizeof(buf), fds, &nfds),
+	    0);
+	(void)close(pair[0]);
+}
+
+static void
 a_peer_that_does_not_read_is_bounded(void **state)
 {
 	struct rig *rig = *state;
@@ -344,6 +365,8 @@ main(void)
 		T(twin_cmsg_space_lets_a_second_descriptor_in),
 		T(an_empty_packet_ends_the_channel),
 		T(what_was_sent_before_the_close_is_read),
+		cmocka_unit_test(
+		    what_was_sent_before_the_close_is_read_without_a_loop),
 		T(a_peer_that_does_not_read_is_bounded),
 		T(the_queue_keeps_the_order),
 		T(it_may_be_freed_while_a_packet_is_handled),
