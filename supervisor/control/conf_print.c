@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "supervisor/control/conf.h"
-#include "supervisor/control/name_pattern.h"
 
 static void
 put_string(FILE *out, const char *text)
@@ -156,9 +155,8 @@ conf_print(const struct conf *conf, FILE *out)
 	put_paths(out, "system-path", &conf->system_paths);
 	put_paths(out, "permit home-mount", &conf->home_mounts);
 	put_names(out, "deny name", &conf->deny_names);
-	if (NAME_RULES_READY)
-		(void)fprintf(out, "permit name-exemptions %s\n",
-		    on_off(conf->name_exemptions));
+	(void)fprintf(out, "permit name-exemptions %s\n",
+	    on_off(conf->name_exemptions));
 	(void)fprintf(out, "permit user-namespaces %s\n",
 	    on_off(conf->user_namespaces));
 	for (int i = 0; i < LIMIT_ROWS; i++) {

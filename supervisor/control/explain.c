@@ -9,7 +9,6 @@
 #include "common/size.h"
 #include "protocol/egress.h"
 #include "protocol/rpc.h"
-#include "supervisor/control/name_pattern.h"
 #include "supervisor/control/session.h"
 
 struct mask_name {
@@ -247,12 +246,9 @@ put_names_guarded(const struct plan *plan, struct rpc_out *out)
 		    "removed; mode, owner, times and attributes of one that "
 		    "exists can be changed, and a git directory that a .git "
 		    "file names is not looked for");
-	else if (NAME_RULES_READY)
+	else
 		put_one(out, "names", "enforced",
 		    "no directory of the host is writable in it");
-	else
-		put_one(out, "names", "none",
-		    "rules by file name are not in this version");
 }
 
 void

@@ -22,7 +22,6 @@
 #include <string.h>
 
 #include "common/size.h"
-#include "supervisor/control/name_pattern.h"
 
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wundef"
@@ -179,8 +178,8 @@ static const struct keyword keywords[] = {
 	{ "loopback-port", LATER },
 	{ "managed", LATER },
 	{ "metrics", METRICS },
-	{ "name", NAME_RULES_READY ? NAME : LATER },
-	{ "name-exemptions", NAME_RULES_READY ? NAME_EXEMPTIONS : LATER },
+	{ "name", NAME },
+	{ "name-exemptions", NAME_EXEMPTIONS },
 	{ "permit", PERMIT },
 	{ "port", PORT },
 	{ "private", PRIVATE },
@@ -335,10 +334,7 @@ yyreport_syntax_error(const yypcontext_t *context, struct build *b)
 		return 0;
 	n = yypcontext_expected_tokens(context, expected, NAMES);
 	for (int i = 0; i < n; i++)	/* nobody should write these */
-		if (expected[i] == YYSYMBOL_LATER ||
-		    (!NAME_RULES_READY &&
-			(expected[i] == YYSYMBOL_NAME ||
-			    expected[i] == YYSYMBOL_NAME_EXEMPTIONS)))
+		if (expected[i] == YYSYMBOL_LATER)
 			expected[i--] = expected[--n];
 	for (int i = 0; i < n && used < sizeof(text); i++)
 		used += (size_t)snprintf(text + used, sizeof(text) - used,

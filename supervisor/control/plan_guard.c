@@ -11,7 +11,6 @@
 #include "protocol/guard.h"
 #include "protocol/places.h"
 #include "supervisor/control/conf.h"
-#include "supervisor/control/name_pattern.h"
 #include "supervisor/control/name_rules.h"
 #include "supervisor/control/plan_private.h"
 #include "supervisor/control/spec.h"
@@ -273,8 +272,6 @@ plan_make_guard(struct plan_maker *m)
 	struct spec_list deny_write, exemptions;
 	struct gatherer g = { .m = m };
 
-	if (!NAME_RULES_READY)
-		return 0;
 	if (make_roots(m) != 0)
 		return -EINVAL;
 	if (m->made->plan->nroots == 0)

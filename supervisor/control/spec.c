@@ -15,7 +15,6 @@
 #include "common/log.h"
 #include "common/size.h"
 #include "supervisor/control/limits.h"
-#include "supervisor/control/name_pattern.h"
 
 struct reader {
 	struct spec *spec;
@@ -267,7 +266,7 @@ read_paths(struct reader *r, const struct field *f, const msgpack_object *v)
 	return 0;
 }
 
-/* Deny paths: a pattern would need the name rules (SPEC J3, D2). */
+/* A pattern here is a name rule, which holds writes only (SPEC J3, D2). */
 static int
 read_deny(struct reader *r, const struct field *f, const msgpack_object *v)
 {
@@ -275,7 +274,7 @@ read_deny(struct reader *r, const struct field *f, const msgpack_object *v)
 
 	if (read_paths(r, f, v) != 0)
 		return -EINVAL;
-	if (NAME_RULES_READY && list == &r->spec->deny_write)
+	if (list == &r->spec->deny_write)
 		return 0;
 	for (size_t i = 0; i < list->n; i++)
 		if (strpbrk(list->items[i], "*?") != NULL)
@@ -328,14 +327,10 @@ read_new_repositories(struct reader *r, const struct field *f,
 {
 	if (object_is(v, "deny"))
 		return 0;
-	if (NAME_RULES_READY && object_is(v, "allow")) {
-		r->spec->new_repositories = true;
-		return 0;
-	}
-	if (object_is(v, "allow"))
-		return spec_fault_set(r->fault, API_UNSUPPORTED, f->name,
-		    "%s: %s", f->name, f->why);
-	return bad(r, f, "allow or deny expected");
+	if (!object_is(v, "allow"))
+		return bad(r, f, "allow or deny expected");
+	r->spec->new_repositories = true;
+	return 0;
 }
 
 /* Without an App a run gets no credential by either word (SPEC Q8). */
@@ -641,17 +636,15 @@ static const struct field fields[] = {
 	    NULL },
 	{ "denyWrite", read_deny, AT(deny_write), LIMIT_FIXED_DENY_PATHS,
 	    false, NULL },
-	{ "nameExemptions", NAME_RULES_READY ? read_texts : read_later_list,
-	    AT(name_exemptions), DFA_EXEMPTIONS_MAX, false,
-	    "name rules are" NOT_NOW },
+	{ "nameExemptions", read_texts, AT(name_exemptions),
+	    DFA_EXEMPTIONS_MAX, false, NULL },
 	{ "unixSockets", read_later_list, 0, 0, false,
 	    "sockets of the host are" NOT_NOW },
 	{ "loopbackPorts", read_later_list, 0, 0, false,
 	    "ports of the host's loopback are" NOT_NOW },
 	{ "allowUserNamespaces", read_bool, AT(userns), 0, false, NULL },
 	{ "limits", read_limits, 0, 0, false, NULL },
-	{ "newRepositories", read_new_repositories, 0, 0, false,
-	    "the rules that it would lift are" NOT_NOW },
+	{ "newRepositories", read_new_repositories, 0, 0, false, NULL },
 	{ "idleMs", read_idle, AT(idle_ms), 31622400000u, false, NULL },
 	{ "detach", read_bool, AT(detach), 0, false, NULL },
 	{ "goneMs", read_number, AT(gone_ms), LIMIT_FIXED_GONE_MS, false,

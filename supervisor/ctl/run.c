@@ -20,7 +20,6 @@
 #include "protocol/cause.h"
 #include "protocol/client.h"
 #include "protocol/rpc.h"
-#include "supervisor/control/name_pattern.h"
 #include "supervisor/ctl/ctl.h"
 #include "supervisor/ctl/run.h"
 #include "supervisor/ctl/text.h"
@@ -60,15 +59,13 @@ static const struct option_row run_rows[] = {
 	    NULL, "print events as JSON" },
 	{ "--quiet", false, option_set_flag, AT(quiet),
 	    NULL, "no notices and no lines about refusals" },
-	/* SPEC Y2, Y19: of parts that are not built. */
+	{ "--new-repositories", false, option_set_flag, AT(new_repositories),
+	    NULL, "let new repositories be configured" },
+	{ "--name-exempt", true, option_add_text, AT(exempt),
+	    "GLOB", "permit names like this below a mount" },
+	/* SPEC Y2, Y19: of a part that is not built. */
 	{ "--repo", true, NULL, 0,
 	    NULL, NULL },
-	{ "--new-repositories", false,
-	    (NAME_RULES_READY ? option_set_flag : NULL), AT(new_repositories),
-	    NULL, "let new repositories be configured" },
-	{ "--name-exempt", true,
-	    (NAME_RULES_READY ? option_add_text : NULL), AT(exempt),
-	    "GLOB", "permit names like this below a mount" },
 };
 
 static const struct option_row exec_rows[] = {
@@ -114,18 +111,19 @@ launch_refused(const struct ctl *ctl, const msgpack_object *error)
 	return r;
 }
 
-/* What the service says of the run itself. */
-static bool
-names_are_open(const msgpack_object *result)
+/* What the service says of the run itself, where it says: nothing. */
+static void
+warn_of_names(const msgpack_object *result)
 {
 	static const char *const way[] = { "handle", "details", "confinement",
 		"names" };
-	const char *value;
 
 	for (size_t i = 0; i < ARRAY_LEN(way) && result != NULL; i++)
 		result = rpc_map(result, way[i]);
-	value = result == NULL ? NULL : rpc_str(result, "value");
-	return value == NULL || strcmp(value, "none") == 0;
+	if (strcmp(text_of(result, "value", "none"), "none") == 0)
+		ctl_say("warning: no rules by file name (.env, *.key and "
+			"others) hold in this run: %s",
+		    text_of(result, "reason", "unknown"));
 }
 
 static int
@@ -147,15 +145,14 @@ launch(struct run *run)
 	if (r < 0 && r != -EPIPE)
 		return service_lost(r);
 	r = rpc_client_wait(ctl->client, id, -1, &msg);
-	run->names_open = true;
 	if (r == -EPIPE)
 		return service_wait(ctl, id, &msg);
 	if (r < 0)
 		return service_lost(r);
 	if (msg.error != NULL)
 		r = launch_refused(ctl, msg.error);
-	else
-		run->names_open = names_are_open(msg.result);
+	else if (!run->options->quiet)
+		warn_of_names(msg.result);
 	rpc_done(&msg);
 	return r;
 }
@@ -497,9 +494,6 @@ ctl_run(struct ctl *ctl, int argc, char **argv)
 		r = launch(&run);
 	if (r != 0)
 		return r;
-	if (!options.quiet && run.names_open)
-		ctl_say("warning: file-name rules (.env, *.key and others) "
-			"are not in this version");
 	r = start(&run, argv + at, argc - at, true, false);
 	if (r == 0) {
 		if (!options.quiet)

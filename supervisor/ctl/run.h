@@ -50,7 +50,6 @@ struct run {
 	char session[RUN_SESSION_MAX];
 	char exec[RUN_EXEC_MAX]; /* "" before it is started */
 	uint64_t pid; /* inside; 0: it never ran */
-	bool names_open; /* no rules by file name hold */
 	bool tty; /* a terminal of its own */
 	bool pass; /* descriptors are passed, or the pty's other end */
 	bool over; /* `exit` came, or the session is gone */

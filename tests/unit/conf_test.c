@@ -233,8 +233,6 @@ sentences_of_later_parts_are_refused(void **state)
 		"sni optional for { \"a.example.com\" }",
 		"upstream proxy \"http://proxy.example.com:3128\"",
 		"permit loopback-port 1024:65535",
-		"deny name { \"*.key\" }",
-		"permit name-exemptions on",
 		"permit unix-socket { \"/run/x.sock\" }",
 		"guard auto",
 		"microvm accel kvm",
