@@ -8,6 +8,7 @@ configuration's directory on 4. The test is the supervisor, and its clients.
 """
 
 import array
+import fcntl
 import os
 import resource
 import shutil
@@ -160,8 +161,8 @@ class Box:
         conf_fd = os.open(self.conf_dir, os.O_RDONLY | os.O_DIRECTORY)
 
         def wire():
-            a, b = os.dup(theirs.fileno()), os.dup(conf_fd)
-            high = [os.dup2(a, 20), os.dup2(b, 21)]
+            high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 64)
+                    for fd in (theirs.fileno(), conf_fd)]
             os.dup2(high[0], 3, inheritable=True)
             os.dup2(high[1], 4, inheritable=True)
             if nofile:

@@ -53,7 +53,7 @@ def test_a_launch_returns_a_warm_handle(host, client):
     assert details["workdir"] == host.work
     assert details["planDigest"] == run.digest.hex()
     assert details["pid"] == 4001
-    assert details["confinement"]["names"]["value"] == "none"
+    assert details["confinement"]["names"]["value"] == "partial"
     assert details["confinement"]["network"]["value"] == "enforced"
     assert set(details["confinement"]) == {
         "files", "names", "network", "environment", "commands", "push",
@@ -90,10 +90,9 @@ def test_events_of_a_launch_come_in_order(host, client):
     ("limits", {"egressBytes": 1}, "unsupported"),
     ("backend", "vmware", "badParams"),
     ("backend", "none", "unsupported"), ("backend", "microvm", "unsupported"),
-    ("nameExemptions", ["**/x.key"], "unsupported"),
+    ("nameExemptions", "/x.key", "badParams"),
     ("unixSockets", ["/run/x"], "unsupported"),
     ("loopbackPorts", [8080], "unsupported"),
-    ("newRepositories", "allow", "unsupported"),
     ("newRepositories", "perhaps", "badParams"),
     ("denyRead", ["/a/*.pem"], "unsupported"),
     ("denyWrite", ["relative"], "badParams"),
@@ -118,7 +117,8 @@ def test_a_bad_field_is_refused_before_anything_is_asked(
 
 @pytest.mark.parametrize("field, value", [
     ("nameExemptions", []), ("unixSockets", []), ("loopbackPorts", []),
-    ("newRepositories", "deny"), ("credentials", "none"),
+    ("newRepositories", "deny"), ("newRepositories", "allow"),
+    ("nameExemptions", ["/x.key"]), ("credentials", "none"),
     ("credentials", "auto"), ("repo", {"owner": "o", "name": "n"}),
     ("linkedRepos", [{"owner": "o", "name": "n"}]), ("adapter", "codex"),
     ("execGrantRoots", ["/opt"]), ("acceptUnconfined", True),
