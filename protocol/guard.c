@@ -64,6 +64,20 @@ get_rules(struct wire *w, struct guard *ret)
 }
 
 static void
+get_exemptions(struct wire *w, struct guard *ret)
+{
+	ret->nexemptions = wire_array(w, 0, DFA_EXEMPTIONS_MAX);
+	for (size_t i = 0; i < ret->nexemptions && !w->err; i++) {
+		struct guard_exemption *e = &ret->exemptions[i];
+
+		(void)wire_array(w, 3, 3);
+		e->text = wire_cstr(w, 1, GUARD_TEXT_MAX);
+		e->origin = wire_cstr(w, 1, GUARD_ORIGIN_MAX);
+		e->roots = (uint16_t)wire_u64(w, 0, UINT16_MAX);
+	}
+}
+
+static void
 get_tables(struct wire *w, struct guard *ret)
 {
 	struct dfa *dfa = &ret->dfa;
@@ -107,7 +121,7 @@ guard_decode(const void *data, size_t len, struct guard *ret)
 
 	memset(ret, 0, sizeof(*ret));
 	wire_init(&w, data, len);
-	(void)wire_array(&w, 6, 6);
+	(void)wire_array(&w, 7, 7);
 	magic = wire_str(&w, 1, sizeof(GUARD_MAGIC) - 1);
 	if (w.err || magic.len != sizeof(GUARD_MAGIC) - 1 ||
 	    memcmp(magic.data, GUARD_MAGIC, magic.len) != 0)
@@ -116,6 +130,7 @@ guard_decode(const void *data, size_t len, struct guard *ret)
 	ret->new_repositories = wire_bool(&w);
 	get_roots(&w, ret);
 	get_rules(&w, ret);
+	get_exemptions(&w, ret);
 	if (!w.err)
 		get_tables(&w, ret);
 	if (!wire_done(&w))
@@ -159,7 +174,7 @@ put_tables(const struct dfa *dfa, struct wire_out *out)
 void
 guard_encode(const struct guard *guard, struct wire_out *out)
 {
-	wire_put_array(out, 6);
+	wire_put_array(out, 7);
 	wire_put_str(out, GUARD_MAGIC, sizeof(GUARD_MAGIC) - 1);
 	wire_put_u64(out, GUARD_VERSION);
 	wire_put_bool(out, guard->new_repositories);
@@ -182,6 +197,13 @@ guard_encode(const struct guard *guard, struct wire_out *out)
 		wire_put_u64(out, rule->mask);
 		wire_put_u64(out, rule->roots);
 		wire_put_bool(out, rule->ignore_case);
+	}
+	wire_put_array(out, guard->nexemptions);
+	for (size_t i = 0; i < guard->nexemptions; i++) {
+		wire_put_array(out, 3);
+		wire_put_cstr(out, guard->exemptions[i].text);
+		wire_put_cstr(out, guard->exemptions[i].origin);
+		wire_put_u64(out, guard->exemptions[i].roots);
 	}
 	put_tables(&guard->dfa, out);
 }

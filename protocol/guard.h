@@ -17,7 +17,7 @@
 #include "protocol/wire.h"
 
 #define GUARD_MAGIC "stockade-guard"
-#define GUARD_VERSION 1
+#define GUARD_VERSION 2
 #define GUARD_PATH_MAX 4095
 #define GUARD_TEXT_MAX 4200 /* a pattern with what stands before it */
 #define GUARD_ORIGIN_MAX 160
@@ -47,17 +47,28 @@ struct guard_rule {
 	bool ignore_case;
 };
 
+/* What lifts rules of class DFA_BUILTIN, as the table was compiled with it; for
+ * showing it and for compiling anew. roots 0: not in force, the configuration
+ * forbids it. */
+struct guard_exemption {
+	const char *text; /* as it was written */
+	const char *origin;
+	uint16_t roots;
+};
+
 struct guard {
 	bool new_repositories; /* SPEC D18: `allow` */
 	size_t nroots;
 	struct guard_root roots[DFA_ROOTS_MAX];
 	size_t nrules;
 	struct guard_rule rules[DFA_RULES_MAX];
+	size_t nexemptions;
+	struct guard_exemption exemptions[DFA_EXEMPTIONS_MAX];
 	struct dfa dfa;
 };
 
 /*
- * Fills *ret (about 230 KiB: allocate it) with copies of the tables and with
+ * Fills *ret (about 260 KiB: allocate it) with copies of the tables and with
  * pointers into data for the strings: data must outlive it. 0 or -EPROTO. No
  * allocation, no I/O.
  */

@@ -20,12 +20,15 @@
 /* SPEC App.7 and D10. */
 static const char *const app7[] = { "**/.env", "**/.env.*", "**/*.key",
 	"**/*.pem", "**/*.p12", "**/*.pfx" };
-static const char *const app7_exempt[] = { "**/.env.example", "**/.env.sample",
-	"**/.env.template", "**/.env.dist" };
+static const char *const app7_exempt[] = { "(?i)**/.env.example",
+	"(?i)**/.env.sample", "(?i)**/.env.template", "(?i)**/.env.dist" };
 
 #define REMEDY_EXEMPT "--name-exempt GLOB"
 #define REMEDY_GIT "--new-repositories, or a repository in /tmp"
 #define REMEDY_NAME "deny name in the configuration"
+#define ORIGIN_NAME "configuration line "
+#define ORIGIN_DENY_WRITE "spec denyWrite"
+#define ORIGIN_APP7 "App.7"
 
 struct maker {
 	const struct name_rules_in *in;
@@ -52,7 +55,8 @@ bad_pattern(struct maker *m, const char *field, const char *text,
 
 /* A rule that stands already holds below more roots then. */
 static bool
-join(struct maker *m, const struct dfa_rule *rule, const char *shown)
+join(struct maker *m, const struct dfa_rule *rule, const char *shown,
+    const char *origin)
 {
 	for (size_t i = 0; i < m->out->nrules; i++) {
 		struct dfa_rule *have = &m->out->rules[i];
@@ -60,7 +64,8 @@ join(struct maker *m, const struct dfa_rule *rule, const char *shown)
 		if (have->mask == rule->mask && have->class == rule->class &&
 		    have->ignore_case == rule->ignore_case &&
 		    strcmp(have->glob, rule->glob) == 0 &&
-		    strcmp(m->out->shown[i].text, shown) == 0) {
+		    strcmp(m->out->shown[i].text, shown) == 0 &&
+		    strcmp(m->out->shown[i].origin, origin) == 0) {
 			have->roots |= rule->roots;
 			return true;
 		}
@@ -74,7 +79,7 @@ add_rule(struct maker *m, const struct dfa_rule *rule, const char *shown,
 {
 	struct name_rules *out = m->out;
 
-	if ((rule->roots & m->ruled) == 0 || join(m, rule, shown))
+	if ((rule->roots & m->ruled) == 0 || join(m, rule, shown, origin))
 		return 0;
 	if (out->nrules == DFA_RULES_MAX)
 		return spec_fault_set(m->fault, API_LIMIT, "",
@@ -281,7 +286,8 @@ add_fixed(struct maker *m, const char *glob, enum dfa_class class,
 }
 
 static int
-add_exemption(struct maker *m, const char *glob, bool ignore_case)
+add_exemption(struct maker *m, const char *text, const char *origin,
+    bool in_force)
 {
 	struct name_rules *out = m->out;
 
@@ -289,7 +295,7 @@ add_exemption(struct maker *m, const char *glob, bool ignore_case)
 		return spec_fault_set(m->fault, API_LIMIT, "nameExemptions",
 		    "more than %d name exemptions", DFA_EXEMPTIONS_MAX);
 	out->exemptions[out->nexemptions++] =
-	    (struct dfa_exemption){ glob, m->ruled, ignore_case };
+	    (struct guard_exemption){ text, origin, in_force ? m->ruled : 0 };
 	return 0;
 }
 
@@ -306,14 +312,20 @@ list_glob(struct maker *m, const char *before, const struct lists_path *entry)
 	return pool_concat(&m->out->pool, glob, "/**");
 }
 
+static const char *
+remedy_builtin(const struct maker *m)
+{
+	return m->in->exemptions_permitted ? REMEDY_EXEMPT : "";
+}
+
 static int
 add_lists(struct maker *m)
 {
-	const char *remedy = m->in->exemptions_permitted ? REMEDY_EXEMPT : "";
+	const char *remedy = remedy_builtin(m);
 	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(app7) && r == 0; i++)
-		r = add_fixed(m, app7[i], DFA_BUILTIN, "App.7", remedy);
+		r = add_fixed(m, app7[i], DFA_BUILTIN, ORIGIN_APP7, remedy);
 	for (size_t i = 0; i < lists_write_git_rows && r == 0; i++)
 		r = add_fixed(m, list_glob(m, "**/.git/", &lists_write_git[i]),
 		    DFA_GIT, "App.6", REMEDY_GIT);
@@ -321,7 +333,7 @@ add_lists(struct maker *m)
 		r = add_fixed(m, list_glob(m, "**/", &lists_write_root[i]),
 		    DFA_PROTECTED, "App.6", "");
 	for (size_t i = 0; i < ARRAY_LEN(app7_exempt) && r == 0; i++)
-		r = add_exemption(m, app7_exempt[i], true);
+		r = add_exemption(m, app7_exempt[i], ORIGIN_APP7, true);
 	return r;
 }
 
@@ -438,14 +450,14 @@ add_names(struct maker *m)
 			.roots = m->ruled,
 			.class = DFA_SPEC };
 		const char *why = name_pattern_why(name->name);
-		char origin[64];
+		char origin[sizeof(ORIGIN_NAME) + 16];
 		const char *kept;
 
 		if (why != NULL)
 			return bad_pattern(m, "deny name", name->name, why);
 		rule.glob =
 		    name_pattern_behind_case(name->name, &rule.ignore_case);
-		(void)snprintf(origin, sizeof(origin), "configuration line %u",
+		(void)snprintf(origin, sizeof(origin), ORIGIN_NAME "%u",
 		    name->origin.line);
 		kept = pool_strdup(&m->out->pool, origin);
 		if (kept == NULL)
@@ -465,7 +477,7 @@ add_deny_pattern(struct maker *m, const char *text)
 	struct rest rest = {
 		.rule = { .mask = DFA_WRITE, .class = DFA_SPEC },
 		.shown = text,
-		.origin = "spec denyWrite",
+		.origin = ORIGIN_DENY_WRITE,
 		.remedy = "",
 		.subtree = true,
 	};
@@ -514,14 +526,60 @@ add_exemptions(struct maker *m)
 		    "name-exemptions off)");
 	for (size_t i = 0; i < list->n && r == 0; i++) {
 		const char *why = name_rules_exemption_why(list->items[i]);
-		const char *glob;
-		bool ignore;
 
 		if (why != NULL)
 			return bad_pattern(m, "nameExemptions", list->items[i],
 			    why);
-		glob = name_pattern_behind_case(list->items[i], &ignore);
-		r = add_exemption(m, glob, ignore);
+		r = add_exemption(m, list->items[i], "spec nameExemptions",
+		    true);
+	}
+	return r;
+}
+
+/* --- a table's rules again ----------------------------------------------- */
+
+/* Those that are not of `deny name`: patterns of the spec's denyWrite, or all
+ * others. */
+static int
+keep_rules(struct maker *m, const struct guard *guard, bool deny_write)
+{
+	for (size_t i = 0; i < guard->nrules; i++) {
+		const struct guard_rule *have = &guard->rules[i];
+		const struct dfa_rule rule = {
+			.glob = have->glob,
+			.mask = have->mask,
+			.roots = have->roots,
+			.class = have->class,
+			.ignore_case = have->ignore_case,
+		};
+		const char *remedy = have->remedy;
+		int r;
+
+		if (strncmp(have->origin, ORIGIN_NAME, strlen(ORIGIN_NAME)) ==
+			0 ||
+		    (strcmp(have->origin, ORIGIN_DENY_WRITE) == 0) !=
+			deny_write)
+			continue;
+		if (have->class == DFA_BUILTIN)
+			remedy = remedy_builtin(m);
+		r = add_rule(m, &rule, have->text, have->origin, remedy);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int
+keep_exemptions(struct maker *m, const struct guard *guard)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < guard->nexemptions && r == 0; i++) {
+		const struct guard_exemption *e = &guard->exemptions[i];
+
+		r = add_exemption(m, e->text, e->origin,
+		    m->in->exemptions_permitted ||
+			strcmp(e->origin, ORIGIN_APP7) == 0);
 	}
 	return r;
 }
@@ -571,6 +629,42 @@ name_rules_make(const struct name_rules_in *in, struct name_rules **ret,
 	return 0;
 }
 
+int
+name_rules_renew(const struct guard *guard, const struct conf_names *deny_names,
+    bool exemptions_permitted, struct name_rules **ret,
+    struct spec_fault *fault)
+{
+	const struct name_rules_in in = {
+		.roots = guard->roots,
+		.nroots = guard->nroots,
+		.new_repositories = guard->new_repositories,
+		.deny_names = deny_names,
+		.exemptions_permitted = exemptions_permitted,
+	};
+	struct maker m = { .in = &in, .fault = fault };
+	int r;
+
+	m.out = calloc(1, sizeof(*m.out));
+	if (m.out == NULL)
+		return -ENOMEM;
+	/* In the order of name_rules_make(). */
+	r = take_roots(&m);
+	if (r == 0)
+		r = keep_rules(&m, guard, false);
+	if (r == 0)
+		r = add_names(&m);
+	if (r == 0)
+		r = keep_rules(&m, guard, true);
+	if (r == 0)
+		r = keep_exemptions(&m, guard);
+	if (r < 0) {
+		name_rules_free(m.out);
+		return r;
+	}
+	*ret = m.out;
+	return 0;
+}
+
 void
 name_rules_free(struct name_rules *rules)
 {
@@ -585,18 +679,29 @@ name_rules_encode(const struct name_rules *rules, struct wire_out *out,
     struct spec_fault *fault)
 {
 	autofree struct guard *guard = calloc(1, sizeof(*guard));
+	autofree struct dfa_exemption *exempt =
+	    calloc(rules->nexemptions + 1, sizeof(*exempt));
 	struct dfa_rules in = {
 		.rules = rules->rules,
 		.nrules = rules->nrules,
-		.exemptions = rules->exemptions,
-		.nexemptions = rules->nexemptions,
+		.exemptions = exempt,
 		.nroots = (unsigned)rules->nroots,
 	};
 	size_t bad = 0;
 	int r;
 
-	if (guard == NULL)
+	if (guard == NULL || exempt == NULL)
 		return -ENOMEM;
+	for (size_t i = 0; i < rules->nexemptions; i++) {
+		const struct guard_exemption *e = &rules->exemptions[i];
+		struct dfa_exemption *to = &exempt[in.nexemptions];
+
+		if (e->roots == 0)
+			continue;
+		to->glob = name_pattern_behind_case(e->text, &to->ignore_case);
+		to->roots = e->roots;
+		in.nexemptions++;
+	}
 	for (size_t i = 0; i < rules->nroots; i++)
 		if (rules->roots[i].empty)
 			in.empty_roots |= (uint16_t)(1u << i);
@@ -620,6 +725,9 @@ name_rules_encode(const struct name_rules *rules, struct wire_out *out,
 		guard->rules[i].roots = rules->rules[i].roots;
 		guard->rules[i].ignore_case = rules->rules[i].ignore_case;
 	}
+	guard->nexemptions = rules->nexemptions;
+	memcpy(guard->exemptions, rules->exemptions,
+	    sizeof(guard->exemptions));
 	guard_encode(guard, out);
 	return out->err ? -ENOMEM : 0;
 }

@@ -48,7 +48,7 @@ struct name_rules {
 	struct dfa_rule rules[DFA_RULES_MAX];
 	struct guard_rule shown[DFA_RULES_MAX]; /* the same order */
 	size_t nexemptions;
-	struct dfa_exemption exemptions[DFA_EXEMPTIONS_MAX];
+	struct guard_exemption exemptions[DFA_EXEMPTIONS_MAX];
 	size_t nroots;
 	struct guard_root roots[DFA_ROOTS_MAX];
 	bool new_repositories;
@@ -62,6 +62,17 @@ struct name_rules {
 int name_rules_make(const struct name_rules_in *, struct name_rules **ret,
     struct spec_fault *fault);
 void name_rules_free(struct name_rules *);
+
+/*
+ * The rules of a live run after a change of the configuration (SPEC D13): those
+ * of its table that do not come from `deny name`, and `deny_names`; the spec's
+ * exemptions hold or not, as `exemptions_permitted` says. The same rules as
+ * name_rules_make() of what the table was made from. Borrows the strings of
+ * both. 0 or as name_rules_make().
+ */
+int name_rules_renew(const struct guard *, const struct conf_names *deny_names,
+    bool exemptions_permitted, struct name_rules **ret,
+    struct spec_fault *fault);
 
 /*
  * Compiles and encodes: the bytes of the run's sealed memfd. 0, or -EINVAL

@@ -63,7 +63,12 @@ limit_to_roots(void)
 	for (size_t i = 0; i < all.nrules; i++)
 		guard.rules[i].roots = rules[i].roots &= mask;
 	for (size_t i = 0; i < all.nexemptions; i++)
-		exemptions[i].roots &= mask;
+		guard.exemptions[i] = (struct guard_exemption){
+			.text = exemptions[i].glob,
+			.origin = "test",
+			.roots = exemptions[i].roots &= mask,
+		};
+	guard.nexemptions = all.nexemptions;
 	all.nroots = (unsigned)guard.nroots;
 	guard.nrules = all.nrules;
 }

@@ -50,6 +50,10 @@ sample(void)
 			.mask = rules[i].mask,
 			.roots = rules[i].roots,
 			.ignore_case = rules[i].ignore_case };
+	in.nexemptions = 2;
+	in.exemptions[0] =
+	    (struct guard_exemption){ "(?i)**/.env.sample", "App.7", 5 };
+	in.exemptions[1] = (struct guard_exemption){ "/t/*.pem", "spec", 0 };
 	assert_int_equal(dfa_compile(&list, &in.dfa, NULL), 0);
 }
 
@@ -93,6 +97,9 @@ a_table_makes_the_round_trip(void **state)
 	assert_int_equal(again.len, bytes.len);
 	assert_memory_equal(again.data, bytes.data, bytes.len);
 	assert_true(out.new_repositories);
+	assert_int_equal(out.nexemptions, 2);
+	assert_string_equal(out.exemptions[1].text, "/t/*.pem");
+	assert_int_equal(out.exemptions[0].roots, 5);
 	assert_memory_equal(&out.dfa, &in.dfa, sizeof(in.dfa));
 	for (size_t cut = 0; cut < bytes.len; cut++)
 		assert_int_equal(guard_decode(bytes.data, cut, &changed),

@@ -416,6 +416,102 @@ exemptions_of_the_spec(void **state)
 	assert_int_equal(make(&in), -EINVAL);
 }
 
+static struct conf_names
+names_of(struct conf_name *list, size_t n, char **texts)
+{
+	for (size_t i = 0; i < n; i++)
+		list[i] = (struct conf_name){ texts[i],
+			{ "stockade.conf", (unsigned)i + 3 } };
+	return (struct conf_names){ list, n };
+}
+
+/* A table and other rules of the configuration: as if made of both. */
+static void
+expect_renewed(const struct name_rules_in *in, const struct conf_names *now,
+    bool permitted)
+{
+	struct name_rules_in fresh = *in;
+	struct name_rules *rules = NULL;
+	struct wire_out kept, want;
+
+	assert_int_equal(make(in), 0);
+	kept = bytes; /* guard points into it */
+	wire_out_init(&bytes);
+	assert_int_equal(
+	    name_rules_renew(&guard, now, permitted, &rules, &fault), 0);
+	wire_out_init(&want);
+	assert_int_equal(name_rules_encode(rules, &want, &fault), 0);
+	name_rules_free(rules);
+	wire_out_done(&kept);
+	fresh.deny_names = now;
+	fresh.exemptions_permitted = permitted;
+	if (!permitted)
+		fresh.exemptions.n = 0;
+	assert_int_equal(make(&fresh), 0);
+	if (permitted) {
+		assert_int_equal(want.len, bytes.len);
+		assert_memory_equal(want.data, bytes.data, bytes.len);
+	} else {
+		/* The spec's exemptions are remembered, not in force. */
+		static struct guard renewed;
+
+		assert_int_equal(
+		    guard_decode(want.data, want.len, &renewed), 0);
+		assert_memory_equal(&renewed.dfa, &guard.dfa,
+		    sizeof(guard.dfa));
+		assert_int_equal(renewed.nexemptions,
+		    guard.nexemptions + in->exemptions.n);
+		assert_int_equal(
+		    renewed.exemptions[renewed.nexemptions - 1].roots, 0);
+		assert_int_equal(name_rules_renew(&renewed, now, true, &rules,
+				     &fault),
+		    0);
+		assert_int_equal(
+		    rules->exemptions[renewed.nexemptions - 1].roots, 1);
+		name_rules_free(rules);
+	}
+	wire_out_done(&want);
+}
+
+static void
+rules_of_a_table_are_renewed(void **state)
+{
+	static const struct name_rules_path paths[] = {
+		{ ROOT "/kept", "spec protectedPaths" },
+		{ ROOT "/conf", "configuration" },
+	};
+	const char *deny[] = { "/**", ROOT "/gen/*.c" };
+	const char *exempt[] = { "/tests/**/*.pem" };
+	const char *git[] = { ROOT "/bare" };
+	struct conf_name list[2][3];
+	char *old[] = { (char *)(uintptr_t) "/**",
+		(char *)(uintptr_t) "**/old",
+		(char *)(uintptr_t) "(?i)both" };
+	char *new[] = { (char *)(uintptr_t) "new*",
+		(char *)(uintptr_t) "(?i)both" };
+	struct conf_names before = names_of(list[0], 3, old);
+	struct conf_names after = names_of(list[1], 2, new), none = { 0 };
+	struct name_rules_in in = input();
+
+	(void)state;
+	in.deny_names = &before;
+	in.paths = paths;
+	in.npaths = ARRAY_LEN(paths);
+	in.git_dirs = git;
+	in.ngit_dirs = ARRAY_LEN(git);
+	in.deny_write.items = deny;
+	in.deny_write.n = ARRAY_LEN(deny);
+	in.exemptions.items = exempt;
+	in.exemptions.n = ARRAY_LEN(exempt);
+	in.new_repositories = true;
+	expect_renewed(&in, &before, true);
+	expect_renewed(&in, &after, true);
+	expect_renewed(&in, &none, true);
+	expect_renewed(&in, &after, false);
+	in.deny_names = NULL;
+	expect_renewed(&in, &after, true);
+}
+
 static void
 a_remedy_means_one_path(void **state)
 {
@@ -503,6 +599,7 @@ main(void)
 		cmocka_unit_test(names_of_the_configuration),
 		cmocka_unit_test(patterns_of_the_spec),
 		cmocka_unit_test(exemptions_of_the_spec),
+		cmocka_unit_test(rules_of_a_table_are_renewed),
 		cmocka_unit_test(a_remedy_means_one_path),
 		cmocka_unit_test(too_many_are_refused),
 		cmocka_unit_test(the_ordinary_table_is_small),
