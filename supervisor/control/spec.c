@@ -637,7 +637,7 @@ static const struct field fields[] = {
 	{ "denyWrite", read_deny, AT(deny_write), LIMIT_FIXED_DENY_PATHS,
 	    false, NULL },
 	{ "nameExemptions", read_texts, AT(name_exemptions),
-	    DFA_EXEMPTIONS_MAX, false, NULL },
+	    LIMIT_FIXED_DENY_PATHS, false, NULL },
 	{ "unixSockets", read_later_list, 0, 0, false,
 	    "sockets of the host are" NOT_NOW },
 	{ "loopbackPorts", read_later_list, 0, 0, false,

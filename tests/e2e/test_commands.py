@@ -264,7 +264,7 @@ def test_confinement_is_reported_as_it_is(session):
               for k, v in confinement.items()}
     assert set(values) == {"files", "names", "network", "environment",
                            "commands", "push", "kernel"}
-    assert values["names"] == "none"
+    assert values["names"] == "partial"
     assert values["network"] == "enforced"
     assert values["commands"] == "none"
     assert s.handle["backend"] == "native"

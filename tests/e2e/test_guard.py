@@ -19,22 +19,6 @@ CREATE, DATA, LINK, RENAME = ("file-write-create", "file-write-data",
                               "file-write-link", "file-write-rename")
 
 
-@pytest.fixture(scope="module")
-def names_entry(service):
-    with service.client() as c:
-        handle = c.launch("names", service.workdir())
-        c.call("sandbox.destroy", sessionId="names")
-    return handle["details"]["confinement"]["names"]
-
-
-@pytest.fixture
-def guarded(session, names_entry):
-    """guarded(**spec) launches; skipped where the build has no name rules."""
-    if names_entry["value"] == "none":
-        pytest.skip("no name rules in this build: " + names_entry["reason"])
-    return session
-
-
 def names(path):
     return sorted(os.path.relpath(os.path.join(base, n), path)
                   for base, dirs, files in os.walk(path)
@@ -101,7 +85,7 @@ def prepare(path):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_refused_with_one_violation(service, guarded, outside, case):
+def test_refused_with_one_violation(service, session, outside, case):
     code, action, path, rule = CASES[case]
     other = service.workdir()
     prepare(other)
@@ -109,7 +93,7 @@ def test_refused_with_one_violation(service, guarded, outside, case):
     done = outside("cd %s && exec %s -c \"$CODE\"" % (other, PYTHON),
                    env={"CODE": ATTEMPT % code})
     assert done.stdout == b"done\n", done.stderr
-    s = guarded(prepare=prepare)
+    s = session(prepare=prepare)
     before = names(s.workdir)
     assert s.run(PYTHON, "-c", ATTEMPT % code)[1] == b"EPERM\n"
     assert names(s.workdir) == before
@@ -123,8 +107,8 @@ def test_refused_with_one_violation(service, guarded, outside, case):
     assert row["rule"] if rule is None else row["rule"] == rule
 
 
-def test_examples_and_private_places_are_free(guarded):
-    s = guarded()
+def test_examples_and_private_places_are_free(session):
+    s = session()
     s.ok("for n in .env.example .env.sample .env.template .env.dist env "
          ".environment x.keys; do echo x >$n || exit; done; mkdir -p a/b; "
          "mv env env2; ln -s env2 l; rm l; "
@@ -134,17 +118,17 @@ def test_examples_and_private_places_are_free(guarded):
     assert s.client.violations(s.name) == []
 
 
-def test_words_of_the_run_are_no_second_violation(guarded):
-    s = guarded()
+def test_words_of_the_run_are_no_second_violation(session):
+    s = session()
     assert s.sh("echo x >.env")[0] != 0
     assert [v["target"] for v in violations(s, 1)] == [s.workdir + "/.env"]
     time.sleep(0.2)     # one that came late would be here now
     assert len(s.client.violations(s.name)) == 1
 
 
-def test_protected_paths_cannot_come_to_be(service, guarded):
+def test_protected_paths_cannot_come_to_be(service, session):
     work = service.workdir()
-    s = guarded(protectedPaths=[work + "/no/such"], denyWrite=[
+    s = session(protectedPaths=[work + "/no/such"], denyWrite=[
         work + "/**/*.lock"], bindMounts=[{"hostPath": work}],
                 guestWorkdir=work)
     status, out, _ = s.sh("mkdir no; echo x >no/such; echo x >a.lock; "
@@ -154,8 +138,8 @@ def test_protected_paths_cannot_come_to_be(service, guarded):
         work + "/no/such", work + "/a.lock"}
 
 
-def test_exemptions(service, guarded):
-    s = guarded(nameExemptions=["/tests/**/*.pem"])
+def test_exemptions(service, session):
+    s = session(nameExemptions=["/tests/**/*.pem"])
     s.ok("mkdir -p tests/a && echo x >tests/a/x.pem && "
          "! echo x 2>/dev/null >x.pem")
     assert names(s.workdir) == ["tests", "tests/a", "tests/a/x.pem"]
@@ -183,8 +167,8 @@ def repository(path):
                    check=True)
 
 
-def test_git_works_and_its_configuration_is_refused(guarded):
-    s = guarded(prepare=repository)
+def test_git_works_and_its_configuration_is_refused(session):
+    s = session(prepare=repository)
     assert s.ok(GIT) == "5"
     assert s.client.violations(s.name) == []
     config = os.path.join(s.workdir, ".git/config")
@@ -200,16 +184,16 @@ def test_git_works_and_its_configuration_is_refused(guarded):
                for v in violations(s, 1))
 
 
-def test_new_repository_may_be_configured_when_asked_for(guarded):
-    s = guarded(prepare=repository, newRepositories="allow")
+def test_new_repository_may_be_configured_when_asked_for(session):
+    s = session(prepare=repository, newRepositories="allow")
     s.ok("git init -q new && git -C new config a.b c")
     assert s.sh("git config a.b c")[0] != 0
 
 
 # ---------------------------------------------------------------- runs
 
-def test_twenty_runs_in_one_directory(service, guarded):
-    s = guarded()
+def test_twenty_runs_in_one_directory(service, session):
+    s = session()
 
     def one(i):
         done = service.ctl(
@@ -222,9 +206,9 @@ def test_twenty_runs_in_one_directory(service, guarded):
     assert names(s.workdir) == sorted("f%d" % i for i in range(20))
 
 
-def test_run_ends_with_its_broker(service, client, guarded):
+def test_run_ends_with_its_broker(service, client, session):
     before = set(brokers(service))
-    s = guarded()
+    s = session()
     new, = set(brokers(service)) - before
     client.call("events.subscribe", sessionId=s.name)
     ident = client.call("sandbox.exec", sessionId=s.name,
@@ -239,17 +223,17 @@ def test_run_ends_with_its_broker(service, client, guarded):
     assert new not in brokers(service)
 
 
-def test_broker_goes_with_its_run(service, guarded):
+def test_broker_goes_with_its_run(service, session):
     before = set(brokers(service))
-    s = guarded()
+    s = session()
     assert len(brokers(service)) == len(before) + 1
     s.destroy()
     assert set(brokers(service)) == before
 
 
-def test_identity_of_the_broker(service, guarded):
+def test_identity_of_the_broker(service, session):
     before = set(brokers(service))
-    s = guarded()
+    s = session()
     new, = set(brokers(service)) - before
     with open("/proc/%d/status" % new, encoding="ascii") as f:
         status = dict(re.findall(r"^(\w+):\s*(.*)$", f.read(), re.M))
@@ -271,8 +255,8 @@ def test_identity_of_the_broker(service, guarded):
     s.ok("echo x >f")
 
 
-def test_control_comes_back_and_violations_with_it(service, guarded):
-    s = guarded(detach=True)
+def test_control_comes_back_and_violations_with_it(service, session):
+    s = session(detach=True)
     old = service.children()["stockade-control"]
     os.kill(old, signal.SIGKILL)
     end = time.monotonic() + 10
@@ -289,8 +273,8 @@ def test_control_comes_back_and_violations_with_it(service, guarded):
     assert [v["rule"] for v in violations(s, 1)] == ["**/.env"]
 
 
-def test_terminal_and_pipes(client, guarded):
-    s = guarded()
+def test_terminal_and_pipes(client, session):
+    s = session()
     assert s.run("sh", "-c", "cat; tty; echo e >&2")[1:] == (
         b"not a tty\n", b"e\n")
     client.call("events.subscribe", sessionId=s.name)
@@ -304,8 +288,8 @@ def test_terminal_and_pipes(client, guarded):
 
 # ---------------------------------------------------------------- the tool
 
-def test_tool_names_rule_and_remedy_and_the_remedy_works(service, guarded):
-    s = guarded()
+def test_tool_names_rule_and_remedy_and_the_remedy_works(service, session):
+    s = session()
     args = ["-C", s.workdir, "--user", RUN_USER]
     done = service.ctl("run", *args, "--", "sh", "-c", "echo x >x.key")
     assert done.returncode == 2

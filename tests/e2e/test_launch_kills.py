@@ -26,7 +26,8 @@ ANSWER_S = 15       # LAUNCH_MS and a restart
 NEXT_S = 5
 LEFT_S = 3
 # What may be said of a launch that failed by a death.
-NAMES = {"restarting", "hostError", "unavailable", "lookupFailed"}
+NAMES = {"restarting", "hostError", "unavailable", "lookupFailed",
+         "guardUnavailable"}
 
 
 @pytest.fixture(params=range(INSTANCES))

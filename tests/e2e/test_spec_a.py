@@ -150,8 +150,7 @@ def test_a_wrong_sentence_is_told_with_file_and_line(place, text, want):
     "autonomy max actFreely", "template default strict",
     'github app 1 key "k"', 'token file "t" for "github.com"',
     'upstream proxy "http://p"', 'sni optional for { "a.b" }',
-    'deny name { "*.x" }', 'permit unix-socket { "/x" }',
-    "permit loopback-port 1:2", "permit name-exemptions on", "metrics on",
+    'permit unix-socket { "/x" }', "permit loopback-port 1:2", "metrics on",
     "terminal default native", "limit egress-budget 1G", "audit keep 9 1G"])
 def test_sentences_of_later_parts_are_errors(place, text):
     done = subprocess.run(command(place(text), "-n"), capture_output=True,

@@ -129,7 +129,7 @@ def test_no_placeholder_is_made(session):
 def test_git_works_inside(session):
     s = session(env={"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b",
                      "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"})
-    assert s.ok("git init -q r && cd r && echo x > f && git add f && "
+    assert s.ok("git init -q /tmp/r && cd /tmp/r && echo x > f && git add f && "
                 "git commit -qm first && git log --oneline | wc -l; "
                 "git config push.default").split() == ["1", "current"]
 

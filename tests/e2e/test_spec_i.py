@@ -27,14 +27,14 @@ BAD = {
             {"A": "a\0b"}, {"A%d" % i: "" for i in range(257)}],
     "passEnv": ["A", {"A": 1}], "denyRead": ["x", ["rel"]],
     "denyWrite": ["x", ["rel"], ["/a"] * 257],
-    "allowUserNamespaces": ["x"], "newRepositories": ["x"],
+    "allowUserNamespaces": ["x"], "newRepositories": ["x", True],
+    "nameExemptions": ["x", ["*.key"], ["/**/x"], ["/a//b"], ["/a"] * 257],
     "limits": [[], {"more": 1}, {"memoryBytes": -1}, {"memoryBytes": "1G"},
                {"pids": 0}, {"cpus": 0}, {"cpus": "x"}, {"wallMs": 0},
                {"tmpBytes": 1}],
     "idleMs": [-1, "x"], "detach": ["x"], "goneMs": [10001, -1, "x"],
     "acceptUnconfined": ["x"], "credentials": ["x"], "frob": [1]}
-LATER = {"nameExemptions": [["/x"]], "unixSockets": [["/x"]],
-         "loopbackPorts": [[8080]], "newRepositories": ["allow"],
+LATER = {"unixSockets": [["/x"]], "loopbackPorts": [[8080]],
          "limits": [{"egressBytes": 1}]}
 PLACES = ["/", "/etc", "/proc", "/sys", "/dev", "/run", "/boot", "/root",
           "/tmp", "/var/tmp", "/usr", "/etc/ssl", "/no/such/place"]

@@ -115,7 +115,8 @@ def test_confinement_has_its_seven_entries(session):
                           "commands", "push", "kernel"]
     assert all(row["value"] in ("enforced", "partial", "none") and
                row["reason"] for row in rows.values())
-    assert rows["names"]["value"] == "none"
+    assert rows["names"]["value"] == "partial"
+    assert "owner" in rows["names"]["reason"]
     assert "no kernel boundary" in rows["kernel"]["reason"]
 
 

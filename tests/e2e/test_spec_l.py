@@ -72,10 +72,11 @@ def test_protected_files_are_told_with_a_way_out(session, client):
          "echo '/tmp/x: Device or resource busy' >&2;"
          "echo '/usr/x: Read-only file system' >&2")
     rows = client.violations(s.name)
-    assert [(row["reason"], row["rule"]) for row in rows] == [
-        ("stderr", "protected path")] * 2, rows
+    assert [(row["action"], row["rule"]) for row in rows] == [
+        ("file-write-rename", "**/.git/config"),
+        ("file-write-create", "**/.git/hooks/**")], rows
     assert rows[0]["target"].endswith("/.git/config")
-    assert "git -c" in rows[0]["remedy"]
+    assert "--new-repositories" in rows[0]["remedy"]
     assert rows[1]["target"].endswith("/.git/hooks/x")
 
 

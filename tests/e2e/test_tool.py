@@ -92,7 +92,6 @@ def test_memory_is_a_limit_and_its_end_is_told(tool):
 @pytest.mark.parametrize("options", [
     ["--memory", "12Q"], ["--memory", "-1"], ["--timeout", "soon"],
     ["--cpus", "many"], ["--unknown"], ["--repo", "a/b"],
-    ["--new-repositories"], ["--name-exempt", "*.key"],
     ["--adapter", "nobody"], ["--env", "SURELY_NOT_SET_HERE"]])
 def test_usage_errors_start_nothing(tool, options):
     done = tool.run("true", options=options)
@@ -147,8 +146,8 @@ def test_large_output_is_whole(tool):
     assert done.stdout == b"x" * 20000000
 
 
-def test_names_are_warned_about_once_and_quiet_is_quiet(tool):
-    assert tool.run("true").stderr.decode().count("file-name rules") == 1
+def test_an_ordinary_run_says_nothing_of_its_own(tool):
+    assert tool.run("true").stderr == b""
     assert tool.run("true", options=["--quiet"]).stderr == b""
 
 
