@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <grp.h>
 #include <linux/capability.h>
-#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -89,26 +88,6 @@ keep_one_capability(void)
 }
 
 static int
-check_groups(const struct ids *run)
-{
-	static gid_t now[IDS_GROUPS_MAX];
-	int n = getgroups(IDS_GROUPS_MAX, now);
-
-	if (n < 0 || (size_t)n != run->ngroups)
-		return -EPERM;
-	/* The kernel sorts them: compare as sets. */
-	for (int i = 0; i < n; i++) {
-		bool found = false;
-
-		for (size_t j = 0; j < run->ngroups; j++)
-			found = found || run->groups[j] == now[i];
-		if (!found)
-			return -EPERM;
-	}
-	return 0;
-}
-
-static int
 check_all(const struct ids *run)
 {
 	int r = check_own(run);
@@ -123,7 +102,7 @@ check_all(const struct ids *run)
 	if ((uid_t)setfsuid(NOBODY) != run->uid ||
 	    (gid_t)setfsgid(NOBODY) != run->gid)
 		return -EPERM;
-	return check_groups(run);
+	return ids_check_groups(run);
 }
 
 int

@@ -66,8 +66,8 @@ drop_capabilities(void)
 	return memcmp(now, none, sizeof(now)) == 0 ? 0 : -EPERM;
 }
 
-static int
-verify_groups(const struct ids *ids)
+int
+ids_check_groups(const struct ids *ids)
 {
 	static gid_t now[IDS_GROUPS_MAX];
 	int n = getgroups(IDS_GROUPS_MAX, now);
@@ -104,7 +104,7 @@ verify(const struct ids *ids)
 		return -EPERM;
 	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
 		return -EPERM;
-	return verify_groups(ids);
+	return ids_check_groups(ids);
 }
 
 int

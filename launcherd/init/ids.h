@@ -29,6 +29,9 @@ int ids_from_message(uint64_t uid, uint64_t gid, const uint8_t *groups,
 /* Empties the bounding set (needs SETPCAP) and reads it back. */
 int ids_drop_bounding(void);
 
+/* The process's groups are those, in any order: 0 or -EPERM. */
+int ids_check_groups(const struct ids *ids);
+
 /*
  * Groups, gid, uid, then no capability in any set but the bounding one, then
  * no_new_privs; reads everything back and tries to regain uid 0. -EPERM on any
