@@ -37,6 +37,10 @@
 
 enum broker_state { BROKER_STARTING, BROKER_UP };
 
+/* Tables that a broker was sent and did not answer for. A frozen one answers
+ * none. */
+#define REPLACING_MAX 4
+
 struct guarding {
 	struct run *run;
 	int table_fd;
@@ -46,6 +50,8 @@ struct guarding {
 	bool ready;
 	bool lost; /* ended before the run did */
 	struct msg_broker_setup setup; /* ids of the run */
+	size_t nreplacing; /* oldest first */
+	uint64_t replacing[REPLACING_MAX];
 };
 
 bool
@@ -166,6 +172,65 @@ guarding_report(struct run *run)
 	(void)peer_send(run->l->supervisor, MSG_run_notice, &msg, NULL, 0);
 }
 
+/* ---------------------------------------------------------------- other rules */
+
+static void
+answer_rules(const struct guarding *g, uint64_t request, uint64_t error)
+{
+	(void)PEER_SEND(g->run->l->supervisor, rules_answer, .request = request,
+	    .sandbox = g->run->sandbox, .error = error);
+}
+
+static void
+fail_rules(struct guarding *g)
+{
+	for (size_t i = 0; i < g->nreplacing; i++)
+		answer_rules(g, g->replacing[i], ESRCH);
+	g->nreplacing = 0;
+}
+
+int
+guarding_replace(struct guarding *g, uint64_t request, int table_fd)
+{
+	const struct msg_broker_rules msg = { .request = request };
+	autoclose int table = table_fd;
+	ptrdiff_t size = memfd_check(table, GUARD_BYTES_MAX);
+	int fd;
+
+	if (size < 0)
+		return (int)size;
+	if (g == NULL || g->peer == NULL || !g->ready)
+		return -ESRCH;
+	if (g->nreplacing == REPLACING_MAX)
+		return -EBUSY;
+	g->replacing[g->nreplacing++] = request;
+	fd = take_fd(&table);
+	if (peer_send(g->peer, MSG_broker_rules, &msg, &fd, 1) < 0)
+		fail_rules(g);
+	return 0;
+}
+
+static int
+on_rules_answer(void *ctx, struct peer *peer, const union msg_any *msg,
+    int *fds, size_t nfds)
+{
+	const struct msg_broker_rules_answer *m = &msg->broker_rules_answer;
+	struct guarding *g = ctx;
+
+	(void)peer;
+	(void)fds;
+	(void)nfds;
+	if (g->nreplacing == 0 || g->replacing[0] != m->request)
+		return -EPROTO;
+	g->nreplacing--;
+	memmove(g->replacing, g->replacing + 1,
+	    g->nreplacing * sizeof(g->replacing[0]));
+	answer_rules(g, m->request, m->error);
+	return 0;
+}
+
+/* ---------------------------------------------------------------- its end */
+
 /*
  * The run's end takes its broker along, and init's channel is closed before:
  * so a short wait tells whether the broker went first. Nothing that is guarded
@@ -208,6 +273,7 @@ on_end(void *ctx, struct peer *peer, enum chan_end why, const char *text)
 	(void)text;
 	g->peer = NULL;
 	peer_free(peer);
+	fail_rules(g);
 	if (why != CHAN_END_EOF)
 		spawn_kill(&g->child);
 	lost(g,
@@ -282,6 +348,7 @@ static const struct peer_handler handlers[] = {
 	{ MSG_broker_ready, 1u << BROKER_STARTING, true, on_ready },
 	{ MSG_broker_failed, 1u << BROKER_STARTING, true, on_failed },
 	{ MSG_broker_denial, 1u << BROKER_UP, false, on_denial },
+	{ MSG_broker_rules_answer, 1u << BROKER_UP, false, on_rules_answer },
 };
 static const struct peer_ops ops = {
 	handlers,

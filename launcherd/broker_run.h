@@ -12,6 +12,7 @@
 #define LAUNCHERD_BROKER_RUN_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct guarding;
 struct plan;
@@ -28,6 +29,14 @@ int guarding_make(struct run *, const struct plan *, const struct source_user *,
 /* Takes the listener. 0, or -errno after run_fail(); init is told to go on when
  * the broker is ready. */
 int guarding_start(struct run *, int listener_fd);
+
+/*
+ * Other rules for the broker (SPEC D13); takes table_fd, which must be sealed
+ * and is not read. 0: rules_answer follows, also when the broker ends before
+ * it has used them. -ESRCH: there is no broker that is ready (g may be NULL);
+ * -EBUSY: too many wait for their answer already.
+ */
+int guarding_replace(struct guarding *g, uint64_t request, int table_fd);
 
 /* Whether the broker has said that it is ready. */
 bool guarding_ready(const struct guarding *);

@@ -12,6 +12,7 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/proc.h"
+#include "launcherd/broker_run.h"
 #include "launcherd/cgroup.h"
 #include "launcherd/exec.h"
 #include "launcherd/launcherd.h"
@@ -209,6 +210,27 @@ on_stat(void *ctx, struct peer *peer, const union msg_any *any, int *fds,
 }
 
 static int
+on_rules(void *ctx, struct peer *peer, const union msg_any *any, int *fds,
+    size_t nfds)
+{
+	const struct msg_rules_start *msg = &any->rules_start;
+	struct launcherd *l = ctx;
+	struct run *run = run_find(l, msg->sandbox);
+	int error = run == NULL ? -ESRCH : 0;
+
+	(void)peer;
+	if (error == 0)
+		error = guarding_replace(run->guarding, msg->request,
+		    take_fd(&fds[0]));
+	close_all(fds, nfds);
+	if (error < 0)
+		(void)PEER_SEND(l->supervisor, rules_answer,
+		    .request = msg->request, .sandbox = msg->sandbox,
+		    .error = (uint64_t)-error);
+	return 0;
+}
+
+static int
 on_exec(void *ctx, struct peer *peer, const union msg_any *any, int *fds,
     size_t nfds)
 {
@@ -283,6 +305,7 @@ static const struct peer_handler handlers[] = {
 	{ MSG_destroy_ask, RUNNING, false, on_destroy },
 	{ MSG_freeze_ask, RUNNING, false, on_freeze },
 	{ MSG_stat_ask, RUNNING, false, on_stat },
+	{ MSG_rules_start, RUNNING, false, on_rules },
 	{ MSG_exec_ask, RUNNING, false, on_exec },
 	{ MSG_exec_signal, RUNNING, false, on_exec_signal },
 	{ MSG_exec_resize, RUNNING, false, on_exec_resize },

@@ -315,13 +315,11 @@ start_launch(struct supervisor *s, const struct msg_launch_ask *ask,
 		.run_uid = ask->run_uid,
 	};
 	struct sandbox *sandbox = sandboxes_add(&s->sandboxes);
-	/* The table is for launcherd alone: what control needs of it after
-	 * its restart is in the plan. */
 	int out[2] = { fcntl(fds[0], F_DUPFD_CLOEXEC, 3),
-		nfds > 2 ? take_fd(&fds[2]) : -1 };
+		nfds > 2 ? fcntl(fds[2], F_DUPFD_CLOEXEC, 3) : -1 };
 	int r = -ENOMEM;
 
-	if (sandbox == NULL || out[0] < 0) {
+	if (sandbox == NULL || out[0] < 0 || (nfds > 2 && out[1] < 0)) {
 		if (sandbox != NULL)
 			sandboxes_remove(&s->sandboxes, sandbox);
 		close_all(out, 2);
@@ -335,6 +333,8 @@ start_launch(struct supervisor *s, const struct msg_launch_ask *ask,
 	memcpy(sandbox->digest, ask->plan_digest.data, sizeof(sandbox->digest));
 	sandbox->plan_fd = take_fd(&fds[0]);
 	sandbox->egress_fd = take_fd(&fds[1]);
+	if (nfds > 2)
+		sandbox->guard_fd = take_fd(&fds[2]);
 	start.sandbox = sandbox->id;
 	r = pass_on(s, MSG_launch_start, &start, out, nfds > 2 ? 2 : 1);
 	if (r < 0)
@@ -525,6 +525,58 @@ on_stat_ask(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
 	return 0;
 }
 
+/* Asks launcherd; what comes into force with its answer is kept with the
+ * question. Takes the descriptors on success. */
+static int
+start_rules(struct supervisor *s, const struct msg_rules_ask *ask, int *fds)
+{
+	struct msg_rules_start start = { .sandbox = ask->sandbox };
+	struct sandbox *sandbox = NULL;
+	struct request *request;
+	int out, error = 0, r;
+
+	start.request = ask_about(s, REQUEST_RULES, ask->request, ask->sandbox,
+	    &error);
+	if (start.request == 0)
+		return error;
+	request = requests_find(&s->requests, REQUEST_RULES, start.request);
+	(void)sandboxes_find(&s->sandboxes, ask->sandbox, &sandbox);
+	out = fcntl(fds[1], F_DUPFD_CLOEXEC, 3);
+	r = out < 0 ? -errno : sandbox->guard_fd < 0 ? -EINVAL : 0;
+	if (r < 0) {
+		close_all(&out, 1);
+		requests_remove(&s->requests, request);
+		return r;
+	}
+	request->plan_fd = take_fd(&fds[0]);
+	request->guard_fd = take_fd(&fds[1]);
+	memcpy(request->digest, ask->plan_digest.data, sizeof(request->digest));
+	r = pass_on(s, MSG_rules_start, &start, &out, 1);
+	if (r < 0)
+		requests_remove(&s->requests, request);
+	return r;
+}
+
+static int
+on_rules_ask(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
+    size_t nfds)
+{
+	struct supervisor *s = of(ctx);
+	const struct msg_rules_ask *ask = &msg->rules_ask;
+	bool sealed = memfd_check(fds[0], PLAN_BYTES_MAX) >= 0 &&
+	    memfd_check(fds[1], GUARD_BYTES_MAX) >= 0;
+	int r = sealed ? start_rules(s, ask, fds) : -EPROTO;
+
+	close_all(fds, nfds);
+	if (r == 0)
+		return 0;
+	if (!sealed || is_lie(s, ask->sandbox, r))
+		return -EPROTO;
+	(void)PEER_SEND(peer, rules_answer, .request = ask->request,
+	    .sandbox = ask->sandbox, .error = (uint64_t)-r);
+	return 0;
+}
+
 /* ------------------------------------------------ commands */
 
 /* Why the command is not passed on: 0 when it may be. */
@@ -652,6 +704,7 @@ static const struct peer_handler handlers[] = {
 	{ MSG_destroy_ask, OPEN, false, on_destroy_ask },
 	{ MSG_freeze_ask, OPEN, false, on_freeze_ask },
 	{ MSG_stat_ask, OPEN, false, on_stat_ask },
+	{ MSG_rules_ask, OPEN, false, on_rules_ask },
 	{ MSG_exec_ask, OPEN, false, on_exec_ask },
 	{ MSG_exec_signal, OPEN, false, on_exec_signal },
 	{ MSG_exec_resize, OPEN, false, on_exec_resize },

@@ -311,6 +311,44 @@ on_stat_answer(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
 	return 0;
 }
 
+/* From here on the sandbox has the plan that goes with its rules, also for a
+ * control that is started later. */
+static void
+take_rules(struct sandbox *sandbox, struct request *request)
+{
+	close_all(&sandbox->plan_fd, 1);
+	close_all(&sandbox->guard_fd, 1);
+	sandbox->plan_fd = take_fd(&request->plan_fd);
+	sandbox->guard_fd = take_fd(&request->guard_fd);
+	memcpy(sandbox->digest, request->digest, sizeof(sandbox->digest));
+}
+
+static int
+on_rules_answer(void *ctx, struct peer *peer, const union msg_any *msg,
+    int *fds, size_t nfds)
+{
+	struct supervisor *s = of(ctx);
+	struct msg_rules_answer answer = msg->rules_answer;
+	struct request *request =
+	    asked(s, REQUEST_RULES, answer.request, answer.sandbox);
+	struct sandbox *sandbox = NULL;
+	enum sandbox_found found =
+	    sandboxes_find(&s->sandboxes, answer.sandbox, &sandbox);
+
+	(void)peer;
+	(void)fds;
+	(void)nfds;
+	if (request == NULL)
+		return found == SANDBOX_GONE ? 0 : -EPROTO;
+	if (answer.error == 0 && found == SANDBOX_LIVE)
+		take_rules(sandbox, request);
+	answer.request = request->theirs;
+	if (!request->orphan)
+		tell_control(ctx, MSG_rules_answer, &answer, NULL, 0);
+	requests_remove(&s->requests, request);
+	return 0;
+}
+
 /* ------------------------------------------------ commands */
 
 /* One descriptor for each bit of `io`. */
@@ -460,6 +498,7 @@ static const struct peer_handler launcherd_handlers[] = {
 	{ MSG_run_ended, OPEN, false, on_run_ended },
 	{ MSG_freeze_answer, OPEN, false, on_freeze_answer },
 	{ MSG_stat_answer, OPEN, false, on_stat_answer },
+	{ MSG_rules_answer, OPEN, false, on_rules_answer },
 	{ MSG_run_notice, OPEN, false, on_run_notice },
 	{ MSG_exec_answer, OPEN, false, on_exec_answer },
 	{ MSG_exec_exit, OPEN, false, on_exec_exit },

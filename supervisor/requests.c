@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/cleanup.h"
+
 void
 requests_init(struct requests *requests)
 {
@@ -20,7 +22,24 @@ requests_remove(struct requests *requests, struct request *request)
 {
 	TAILQ_REMOVE(&requests->list, request, next);
 	requests->count--;
+	close_all(&request->plan_fd, 1);
+	close_all(&request->guard_fd, 1);
 	free(request);
+}
+
+void
+requests_drop_rules(struct requests *requests, uint64_t sandbox)
+{
+	struct request *request = TAILQ_FIRST(&requests->list);
+
+	while (request != NULL) {
+		struct request *after = TAILQ_NEXT(request, next);
+
+		if (request->kind == REQUEST_RULES &&
+		    request->sandbox == sandbox)
+			requests_remove(requests, request);
+		request = after;
+	}
 }
 
 void
@@ -64,6 +83,8 @@ requests_add(struct requests *requests, enum request_kind kind, uint64_t theirs,
 	request->number = ++requests->last;
 	request->theirs = theirs;
 	request->kind = kind;
+	request->plan_fd = -1;
+	request->guard_fd = -1;
 	TAILQ_INSERT_TAIL(&requests->list, request, next);
 	requests->count++;
 	*ret = request;

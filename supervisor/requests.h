@@ -16,7 +16,12 @@
 /* A look-up's ids may be used this long (launcherd keeps them as long). */
 #define REQUEST_LOOKUP_MS 30000
 
-enum request_kind { REQUEST_LOOKUP, REQUEST_FREEZE, REQUEST_STAT };
+enum request_kind {
+	REQUEST_LOOKUP,
+	REQUEST_FREEZE,
+	REQUEST_STAT,
+	REQUEST_RULES
+};
 
 struct request {
 	TAILQ_ENTRY(request) next;
@@ -30,6 +35,10 @@ struct request {
 	uint64_t answered_ms;
 	/* the others: about which sandbox */
 	uint64_t sandbox;
+	/* rules: what is the sandbox's once launcherd says so; -1 else */
+	int plan_fd;
+	int guard_fd;
+	uint8_t digest[32];
 };
 
 struct requests {
@@ -51,7 +60,10 @@ requests_find(struct requests *, enum request_kind, uint64_t number);
 /* By control's number, orphans left out. */
 struct request *
 requests_find_theirs(struct requests *, enum request_kind, uint64_t theirs);
+/* Closes its descriptors, too. */
 void requests_remove(struct requests *, struct request *);
+/* The sandbox is gone, and nobody waits for its rules. */
+void requests_drop_rules(struct requests *, uint64_t sandbox);
 /* Control is gone: unanswered ones become orphans, the rest is dropped. */
 void requests_orphan(struct requests *);
 /* Launcherd is gone: hands each unanswered one to fn, then drops all. */

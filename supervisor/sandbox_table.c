@@ -35,6 +35,7 @@ sandboxes_add(struct sandboxes *table)
 	sandbox->id = ++table->last;
 	sandbox->plan_fd = -1;
 	sandbox->egress_fd = -1;
+	sandbox->guard_fd = -1;
 	sandbox->cgroup_fd = -1;
 	sandbox->http_fd = -1;
 	sandbox->socks_fd = -1;
@@ -46,8 +47,8 @@ sandboxes_add(struct sandboxes *table)
 void
 sandboxes_remove(struct sandboxes *table, struct sandbox *sandbox)
 {
-	int fds[] = { sandbox->plan_fd, sandbox->egress_fd, sandbox->cgroup_fd,
-		sandbox->http_fd, sandbox->socks_fd };
+	int fds[] = { sandbox->plan_fd, sandbox->egress_fd, sandbox->guard_fd,
+		sandbox->cgroup_fd, sandbox->http_fd, sandbox->socks_fd };
 
 	LIST_REMOVE(sandbox, next);
 	table->count--;

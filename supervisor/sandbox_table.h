@@ -30,6 +30,7 @@ struct sandbox {
 	uint8_t digest[32];
 	int plan_fd; /* sealed memfds, never read here */
 	int egress_fd;
+	int guard_fd; /* -1: no name rules */
 	int cgroup_fd; /* -1 until launch_made */
 	int http_fd;
 	int socks_fd;

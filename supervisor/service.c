@@ -101,6 +101,7 @@ service_run_ended(struct supervisor *s, struct sandbox *sandbox,
 	else /* while control is away nobody else would record it */
 		log_event(EV_RUN_ENDED, LF_NUM(LK_SANDBOX, sandbox->id),
 		    LF_STR(LK_CAUSE, run_cause_name((unsigned)msg->cause)));
+	requests_drop_rules(&s->requests, sandbox->id);
 	sandboxes_remove(&s->sandboxes, sandbox);
 }
 
@@ -187,7 +188,8 @@ send_run(void *ctx, struct sandbox *sandbox)
 		.landlock_abi = sandbox->landlock_abi,
 		.limits_unset = sandbox->limits_unset,
 	};
-	int fds[2];
+	int fds[3] = { -1, -1, -1 };
+	size_t n = sandbox->guard_fd < 0 ? 2 : 3;
 
 	/* One that its control never heard of is ended when it is ready. */
 	if (sandbox->state == SANDBOX_LAUNCHING)
@@ -196,14 +198,16 @@ send_run(void *ctx, struct sandbox *sandbox)
 	memcpy(msg.plan_digest.data, sandbox->digest, sizeof(sandbox->digest));
 	fds[0] = dup_of(sandbox->plan_fd);
 	fds[1] = dup_of(sandbox->egress_fd);
-	if (fds[0] < 0 || fds[1] < 0) {
+	if (n > 2)
+		fds[2] = dup_of(sandbox->guard_fd);
+	if (fds[0] < 0 || fds[1] < 0 || (n > 2 && fds[2] < 0)) {
 		log_event(EV_INTERNAL, LF_NUM(LK_SANDBOX, sandbox->id),
 		    LF_STR(LK_REASON, "no descriptor left to restore it"));
-		close_all(fds, 2);
+		close_all(fds, n);
 		return;
 	}
 	(void)peer_send(peer_of(s, CHILD_CONTROL), MSG_restore_run, &msg, fds,
-	    2);
+	    n);
 }
 
 static void
@@ -298,6 +302,10 @@ fail_request(void *ctx, const struct request *request)
 		(void)peer_send(control, MSG_lookup_answer, &answer, NULL, 0);
 	} else if (request->kind == REQUEST_FREEZE) {
 		(void)PEER_SEND(control, freeze_answer,
+		    .request = request->theirs, .sandbox = request->sandbox,
+		    .error = EAGAIN);
+	} else if (request->kind == REQUEST_RULES) {
+		(void)PEER_SEND(control, rules_answer,
 		    .request = request->theirs, .sandbox = request->sandbox,
 		    .error = EAGAIN);
 	} else {

@@ -58,7 +58,7 @@ struct probe_result {
 #define SUPERVISOR_USERS 3
 /* Descriptors that a sandbox costs here, and those that are left for the rest:
  * without them a packet's descriptors would be lost, which looks like a lie. */
-#define SANDBOX_FDS 5
+#define SANDBOX_FDS 6
 #define SPARE_FDS 256
 
 struct supervisor {

@@ -26,20 +26,68 @@ static struct {
 	char path[PATH_MAX + NAME_MAX + 2]; /* dir, slash, name */
 } last;
 
+/* The rules' texts lie in it. */
+static struct memfd_map mapped;
+
+static int
+open_table(int fd, struct memfd_map *ret_map, struct guard **ret)
+{
+	autofree struct guard *guard = malloc(sizeof(*guard));
+	struct memfd_map map = { NULL, 0 };
+	int r = guard == NULL ? -ENOMEM :
+				memfd_open_map(fd, GUARD_BYTES_MAX, &map);
+
+	if (r == 0)
+		r = guard_decode(map.data, map.len, guard);
+	if (r < 0) {
+		memfd_unmap(&map);
+		return r;
+	}
+	*ret_map = map;
+	*ret = take_ptr(&guard);
+	return 0;
+}
+
 int
 judge_open(struct broker *b, int fd)
 {
 	autoclose int table = fd;
-	/* Never unmapped: the rules' texts lie in it. */
-	static struct memfd_map map;
-	int r = memfd_open_map(table, GUARD_BYTES_MAX, &map);
+
+	return open_table(table, &mapped, &b->guard);
+}
+
+static bool
+same_places(const struct guard *a, const struct guard *b)
+{
+	if (a->nroots != b->nroots || a->new_repositories != b->new_repositories)
+		return false;
+	for (size_t i = 0; i < a->nroots; i++)
+		if (strcmp(a->roots[i].path, b->roots[i].path) != 0 ||
+		    a->roots[i].empty != b->roots[i].empty)
+			return false;
+	return true;
+}
+
+int
+judge_replace(struct broker *b, int fd)
+{
+	autoclose int table = fd;
+	struct memfd_map map;
+	struct guard *guard;
+	int r = open_table(table, &map, &guard);
 
 	if (r < 0)
 		return r;
-	b->guard = malloc(sizeof(*b->guard));
-	if (b->guard == NULL)
-		return -ENOMEM;
-	return guard_decode(map.data, map.len, b->guard);
+	if (!same_places(guard, b->guard)) {
+		free(guard);
+		memfd_unmap(&map);
+		return -EINVAL;
+	}
+	free(b->guard);
+	memfd_unmap(&mapped);
+	b->guard = guard;
+	mapped = map;
+	return 0;
 }
 
 bool

@@ -18,6 +18,13 @@ struct request;
 /* Maps and checks the table that fd holds; takes fd. 0 or -errno. */
 int judge_open(struct broker *, int fd);
 
+/*
+ * Other rules from the next request on (SPEC D13); takes fd. They must be of
+ * the same places, since the run's Landlock domain is made of those: -EINVAL.
+ * The old rules stay on every error.
+ */
+int judge_replace(struct broker *, int fd);
+
 /* Whether a directory lies in a guarded root, or is one. */
 bool judge_guards(const struct broker *, const char *path, size_t len);
 

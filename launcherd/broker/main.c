@@ -63,17 +63,24 @@ channel_try(enum msg_type type, const void *msg)
 	return chan_send_fd(CHANNEL, buf, (size_t)len, NULL, 0) == 0;
 }
 
+/* Waits until launcherd takes it: only what it asked for. */
+static void
+say(enum msg_type type, const void *msg)
+{
+	static uint8_t buf[MSG_SIZE_MAX];
+	ptrdiff_t len = encode(type, msg, buf, sizeof(buf));
+
+	if (len > 0)
+		(void)chan_send_fd(CHANNEL, buf, (size_t)len, NULL, 0);
+}
+
 static _Noreturn void
 failed(int error, const char *step)
 {
 	struct msg_broker_failed msg = { .error = (uint64_t)-error };
-	uint8_t buf[MSG_SIZE_MAX];
-	ptrdiff_t len;
 
 	MSG_SET_STR(msg.step, step);
-	len = encode(MSG_broker_failed, &msg, buf, sizeof(buf));
-	if (len > 0)
-		(void)chan_send_fd(CHANNEL, buf, (size_t)len, NULL, 0);
+	say(MSG_broker_failed, &msg);
 	_exit(EXIT_START);
 }
 
@@ -213,6 +220,20 @@ serve(struct broker *b)
 		notify_answer(b, rq.id, 0, r);
 }
 
+/* Other rules, or the end. */
+static void
+take_rules(struct broker *b)
+{
+	static union msg_any any;
+	struct msg_broker_rules_answer answer;
+	int fd = receive(MSG_broker_rules, &any);
+	int r = judge_replace(b, fd);
+
+	answer.request = any.broker_rules.request;
+	answer.error = (uint64_t)-r;
+	say(MSG_broker_rules_answer, &answer);
+}
+
 static int
 timeout_of(const struct broker *b)
 {
@@ -228,9 +249,9 @@ loop(struct broker *b)
 	for (;;) {
 		if (poll(fds, 2, timeout_of(b)) < 0 && errno != EINTR)
 			_exit(EXIT_START);
-		/* Nothing more is ever said here: it is the end. */
+		/* First: rules that came before a request hold for it. */
 		if (fds[1].revents != 0)
-			_exit(0);
+			take_rules(b);
 		if ((fds[0].revents & POLLIN) != 0) {
 			serve(b);
 		} else if (fds[0].revents != 0) {

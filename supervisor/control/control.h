@@ -8,6 +8,8 @@
 #ifndef SUPERVISOR_CONTROL_CONTROL_H
 #define SUPERVISOR_CONTROL_CONTROL_H
 
+#include <sys/queue.h>
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,6 +19,7 @@
 #include "supervisor/control/probe_result.h"
 #include "supervisor/control/setting.h"
 
+struct call;
 struct caller;
 struct clients;
 struct conf;
@@ -25,6 +28,9 @@ struct events;
 struct events_source;
 struct rpc_out;
 struct sessions;
+
+struct reload;
+LIST_HEAD(reload_list, reload); /* empty is all zero */
 
 #define CONTROL_CONF_FD 4 /* the configuration's directory */
 
@@ -56,6 +62,7 @@ struct control {
 	struct events *events;
 	struct clients *clients;
 	struct sessions *sessions;
+	struct reload_list reloads;
 	uint64_t generation; /* of control_open; 0 before */
 	uint64_t started_ms; /* control_clock_ms() */
 	uint64_t nofile; /* descriptors that a daemon may have */
@@ -88,17 +95,16 @@ void control_probe_done(struct control *, unsigned tools, const char *error);
 struct priv_user;
 void control_confine(const struct priv_user *user, int parent);
 
-/* reload.c. Reads and checks the whole configuration, then swaps it (SPEC W10,
- * Z10). 0: control->conf is new, sessions were told, *ret_before is the old
- * one, which the caller frees. -EINVAL or another: nothing changed, errors are
- * in *errors. */
-struct conf_errors;
-int control_reload(struct control *, struct conf **ret_before,
-    struct conf_errors *errors);
-/* Effective sentences that are in one of them only, "+ " and "- " before them,
- * into the open array. */
-void control_put_changes(const struct conf *before, const struct conf *after,
-    struct rpc_out *);
+/* reload.c. Reads and checks the whole configuration, makes the name rules of
+ * the live runs with it, then swaps it (SPEC W10, Z10, D13). 0: it is in force
+ * for what comes, and on its way to the runs. -EINVAL or another: nothing
+ * changed. Errors are logged. */
+int control_reload(struct control *);
+/* The same for a call, which it takes: answered when the runs have the rules,
+ * or after a while. */
+void reload_for(struct control *, struct call *);
+/* Answers what waits: the end. */
+void reload_done(struct control *);
 
 /* ------------------------------------------------ given by the session code */
 
@@ -134,8 +140,6 @@ void sessions_open(struct control *);
 /* A client's connection is gone (SPEC K21). Calls of it that are in flight
  * stay valid until they are answered. */
 void sessions_client_gone(struct control *, uint64_t client);
-/* control->conf was replaced; `before` is freed after this returns. */
-void sessions_conf_changed(struct control *, const struct conf *before);
 
 peer_fn sessions_on_lookup_answer;
 peer_fn sessions_on_launch_answer;
@@ -143,6 +147,7 @@ peer_fn sessions_on_run_ended;
 peer_fn sessions_on_freeze_answer;
 peer_fn sessions_on_stat_answer;
 peer_fn sessions_on_run_notice;
+peer_fn sessions_on_rules_answer;
 peer_fn sessions_on_exec_answer;
 peer_fn sessions_on_exec_exit;
 peer_fn sessions_on_restore_run;

@@ -74,16 +74,11 @@ static int
 on_reload_ask(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
     size_t nfds)
 {
-	struct control *control = ctx;
-	struct conf_errors errors = { 0 };
-	struct conf *before = NULL;
-	int r = control_reload(control, &before, &errors);
+	int r = control_reload(ctx);
 
 	(void)msg;
 	(void)fds;
 	(void)nfds;
-	conf_free(before);
-	conf_errors_done(&errors);
 	(void)PEER_SEND(peer, reload_done, .ok = r == 0);
 	return 0;
 }
@@ -152,6 +147,7 @@ static const struct peer_handler handlers[] = {
 	{ MSG_freeze_answer, OPEN, false, sessions_on_freeze_answer },
 	{ MSG_stat_answer, OPEN, false, sessions_on_stat_answer },
 	{ MSG_run_notice, PROBING | OPEN, false, sessions_on_run_notice },
+	{ MSG_rules_answer, OPEN, false, sessions_on_rules_answer },
 	{ MSG_exec_answer, OPEN, false, sessions_on_exec_answer },
 	{ MSG_exec_exit, PROBING | OPEN, false, sessions_on_exec_exit },
 	{ MSG_restore_run, PROBING, false, sessions_on_restore_run },

@@ -238,14 +238,22 @@ put_kernel(uint64_t landlock_abi, uint64_t limits_unset, struct rpc_out *out)
 
 /* What the broker does not see is said: it judges names and content. */
 static void
-put_names_guarded(const struct plan *plan, struct rpc_out *out)
+put_names_guarded(const struct session_facts *facts, const struct plan *plan,
+    struct rpc_out *out)
 {
+	char text[512];
+
+	(void)snprintf(text, sizeof(text),
+	    "no file with a protected name is made, written, moved or "
+	    "removed; mode, owner, times and attributes of one that exists "
+	    "can be changed, and a git directory that a .git file names is "
+	    "not looked for%s",
+	    facts->generation > 1 ?
+		"; files that match a rule which came after the launch are "
+		"guarded by their content alone" :
+		"");
 	if (plan->nroots > 0)
-		put_one(out, "names", "partial",
-		    "no file with a protected name is made, written, moved or "
-		    "removed; mode, owner, times and attributes of one that "
-		    "exists can be changed, and a git directory that a .git "
-		    "file names is not looked for");
+		put_one(out, "names", "partial", text);
 	else
 		put_one(out, "names", "enforced",
 		    "no directory of the host is writable in it");
@@ -257,7 +265,7 @@ explain_put_confinement(const struct session_facts *facts,
     struct rpc_out *out)
 {
 	put_files(facts, plan, out);
-	put_names_guarded(plan, out);
+	put_names_guarded(facts, plan, out);
 	put_one(out, "network", "enforced",
 	    facts->network ?
 		"only through its own proxies to listed names; the name inside "

@@ -323,11 +323,14 @@ keep(struct session *s, const struct plan_made *made)
 {
 	const struct wire_out *plan = &made->plan_bytes;
 	const struct wire_out *egress = &made->egress_bytes;
+	const struct wire_out *guard = &made->guard_bytes;
 
-	if (plan->err || egress->err)
+	if (plan->err || egress->err || guard->err)
 		return -ENOMEM;
-	return kept_set(&s->kept, s->control->sessions->opened, plan->data,
-	    plan->len, egress->data, egress->len);
+	return kept_set(&s->kept, s->control->sessions->opened,
+	    (struct kept_bytes){ plan->data, plan->len },
+	    (struct kept_bytes){ egress->data, egress->len },
+	    (struct kept_bytes){ guard->data, guard->len });
 }
 
 /* The session takes the call. NULL: the launch was answered and freed. */
@@ -407,6 +410,7 @@ log_additions(const struct spec *spec, uint64_t request)
 static void
 commit(struct launch *l)
 {
+	bool stale = l->stale;
 	struct session *s = make_session(l);
 	struct plan_made *made;
 	uint64_t run_uid, client;
@@ -427,6 +431,8 @@ commit(struct launch *l)
 	for (size_t i = 0; i < made->nnotices; i++)
 		session_notice(s, made->notices[i].code,
 		    made->notices[i].detail);
+	if (stale)
+		renew_session(s);
 	r = session_timer(s, &s->launch_timer, SESSION_LAUNCH_MS,
 	    on_launch_time);
 	if (r == 0)

@@ -264,6 +264,7 @@ open_channel(struct control *control)
 static void
 control_done(struct control *control)
 {
+	reload_done(control);
 	clients_free(control->clients);
 	sessions_free(control->sessions);
 	events_free(control->events);

@@ -458,41 +458,8 @@ method_admin_violations(struct control *control, struct call *call)
 	call_end(call);
 }
 
-#define RESTART_NAMES 32
-
 void
 method_admin_reload(struct control *control, struct call *call)
 {
-	struct conf_errors errors = { 0 };
-	const char *names[RESTART_NAMES];
-	struct conf *before = NULL;
-	struct rpc_out *out;
-	size_t n;
-	int r = control_reload(control, &before, &errors);
-
-	if (r != 0 && errors.n > 0) {
-		const struct call_detail detail = {
-			.file = errors.list[0].file,
-			.line = errors.list[0].line,
-		};
-
-		call_fail_detail(call, API_BAD_PARAMS, &detail, "%s:%u: %s",
-		    errors.list[0].file, errors.list[0].line,
-		    errors.list[0].text);
-	} else if (r != 0) {
-		call_fail_internal(call, r, "reload");
-	} else {
-		out = call_begin(call);
-		rpc_add_array(out, "changed");
-		control_put_changes(before, control->conf, out);
-		rpc_close(out);
-		rpc_add_array(out, "warnings");
-		n = conf_restart_needed(before, control->conf, names,
-		    RESTART_NAMES);
-		for (size_t i = 0; i < n && i < RESTART_NAMES; i++)
-			rpc_put_str(out, names[i]);
-		call_end(call);
-	}
-	conf_free(before);
-	conf_errors_done(&errors);
+	reload_for(control, call);
 }

@@ -506,6 +506,7 @@ make_facts(struct plan_maker *m)
 		    0 :
 		    m->in->conf->limits[LIMIT_IDLE];
 	f->created_ms = m->in->now_ms;
+	f->generation = 1;
 	if (f->session_id == NULL || f->user == NULL || f->shell == NULL ||
 	    f->ca_bundle == NULL || !whole)
 		return plan_no_memory(m);
@@ -561,8 +562,8 @@ make_etc(struct plan_maker *m)
 
 /* ------------------------------------------------ digest and bytes */
 
-static int
-sha256(const struct wire_out *bytes, uint8_t ret[PLAN_DIGEST])
+int
+plan_sha256(const struct wire_out *bytes, uint8_t ret[PLAN_DIGEST])
 {
 	unsigned int n = 0;
 
@@ -576,57 +577,67 @@ sha256(const struct wire_out *bytes, uint8_t ret[PLAN_DIGEST])
 
 /* The digest covers the plan with the policy part of the facts. */
 static int
-make_digest(struct plan_made *made)
+write_with(struct plan *plan, const struct session_facts *facts,
+    void (*encode)(const struct session_facts *, struct wire_out *),
+    struct wire_out *out)
 {
-	struct wire_out facts, plan;
+	struct wire_out bytes;
+
+	wire_out_init(&bytes);
+	encode(facts, &bytes);
+	plan->session = (struct wire_view){ bytes.data, bytes.len };
+	plan_encode(plan, out);
+	plan->session = (struct wire_view){ NULL, 0 };
+	wire_out_done(&bytes);
+	return bytes.err || out->err ? -EIO : 0;
+}
+
+int
+plan_write(struct plan *plan, const struct session_facts *facts,
+    struct wire_out *out, uint8_t ret_digest[PLAN_DIGEST])
+{
+	struct wire_out policy;
 	int r;
 
-	wire_out_init(&facts);
-	wire_out_init(&plan);
-	session_facts_encode_policy(made->facts, &facts);
-	made->plan->session = (struct wire_view){ facts.data, facts.len };
-	plan_encode(made->plan, &plan);
-	r = facts.err ? -EIO : sha256(&plan, made->digest);
-	made->plan->session = (struct wire_view){ NULL, 0 };
-	wire_out_done(&plan);
-	wire_out_done(&facts);
-	return r;
+	wire_out_init(&policy);
+	r = write_with(plan, facts, session_facts_encode_policy, &policy);
+	if (r == 0)
+		r = plan_sha256(&policy, ret_digest);
+	wire_out_done(&policy);
+	return r < 0 ? r : write_with(plan, facts, session_facts_encode, out);
+}
+
+static int
+digest_into(struct plan_maker *m, const struct wire_out *bytes,
+    struct wire_view *ret)
+{
+	uint8_t digest[PLAN_DIGEST];
+	int r = plan_sha256(bytes, digest);
+
+	if (r < 0)
+		return r;
+	ret->data = (const uint8_t *)pool_strndup(m->pool,
+	    (const char *)digest, sizeof(digest));
+	ret->len = sizeof(digest);
+	return ret->data == NULL ? -ENOMEM : 0;
 }
 
 static int
 make_bytes(struct plan_maker *m)
 {
 	struct plan_made *made = m->made;
-	uint8_t egress[PLAN_DIGEST], guard[PLAN_DIGEST];
-	struct wire_out facts;
 	int r;
 
 	egress_lists_encode(made->egress, &made->egress_bytes);
-	r = sha256(&made->egress_bytes, egress);
-	made->facts->egress_digest.data = (const uint8_t *)pool_strndup(m->pool,
-	    (const char *)egress, sizeof(egress));
-	made->facts->egress_digest.len = sizeof(egress);
-	if (r == 0 && made->plan->nroots > 0) {
-		r = sha256(&made->guard_bytes, guard);
-		made->facts->guard_digest = (struct wire_view){
-			(const uint8_t *)pool_strndup(m->pool,
-			    (const char *)guard, sizeof(guard)),
-			sizeof(guard),
-		};
-		if (made->facts->guard_digest.data == NULL)
-			r = -ENOMEM;
-	}
-	if (r < 0 || made->facts->egress_digest.data == NULL ||
-	    make_digest(made) < 0)
+	r = digest_into(m, &made->egress_bytes, &made->facts->egress_digest);
+	if (r == 0 && made->plan->nroots > 0)
+		r = digest_into(m, &made->guard_bytes,
+		    &made->facts->guard_digest);
+	if (r < 0)
 		return spec_fault_set(m->fault, API_INTERNAL, NULL,
 		    "the plan could not be written");
-	wire_out_init(&facts);
-	session_facts_encode(made->facts, &facts);
-	made->plan->session = (struct wire_view){ facts.data, facts.len };
-	plan_encode(made->plan, &made->plan_bytes);
-	r = facts.err || made->plan_bytes.err ? -EIO : 0;
-	made->plan->session = (struct wire_view){ NULL, 0 };
-	wire_out_done(&facts);
+	r = plan_write(made->plan, made->facts, &made->plan_bytes,
+	    made->digest);
 	return r == 0 ?
 	    0 :
 	    spec_fault_set(m->fault, API_LIMIT, NULL, "the plan is too large");

@@ -76,6 +76,15 @@ int plan_make(const struct plan_input *in, struct plan_made **ret,
 void plan_made_free(struct plan_made *);
 
 /*
+ * A plan's bytes with what control keeps of the session in them, and the digest
+ * that its policy gives; `plan->session` is NULL before and after. 0 or -EIO.
+ */
+int plan_write(struct plan *plan, const struct session_facts *facts,
+    struct wire_out *out, uint8_t ret_digest[PLAN_DIGEST]);
+/* SHA-256 of bytes, for the facts. 0 or -EIO. */
+int plan_sha256(const struct wire_out *bytes, uint8_t ret[PLAN_DIGEST]);
+
+/*
  * The environment of a command (SPEC M): a session's facts, the exec's own
  * pairs and the view of the plan. As environ_make().
  */

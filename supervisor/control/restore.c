@@ -14,6 +14,7 @@
 #include "common/log.h"
 #include "common/memfd.h"
 #include "protocol/egress.h"
+#include "protocol/guard.h"
 #include "protocol/peer.h"
 #include "supervisor/control/control.h"
 #include "supervisor/control/exec.h"
@@ -21,16 +22,22 @@
 
 /* What the supervisor kept of the session, unread. */
 static int
-keep(struct kept *kept, struct opened *opened, const int fds[2])
+keep(struct kept *kept, struct opened *opened, const int *fds, size_t nfds)
 {
 	struct memfd_map plan = { NULL, 0 }, egress = { NULL, 0 };
+	struct memfd_map guard = { NULL, 0 };
 	int r = memfd_open_map(fds[0], PLAN_BYTES_MAX, &plan);
 
 	if (r == 0)
 		r = memfd_open_map(fds[1], EGRESS_BYTES_MAX, &egress);
+	if (r == 0 && nfds > 2)
+		r = memfd_open_map(fds[2], GUARD_BYTES_MAX, &guard);
 	if (r == 0)
-		r = kept_set(kept, opened, plan.data, plan.len, egress.data,
-		    egress.len);
+		r = kept_set(kept, opened,
+		    (struct kept_bytes){ plan.data, plan.len },
+		    (struct kept_bytes){ egress.data, egress.len },
+		    (struct kept_bytes){ guard.data, guard.len });
+	memfd_unmap(&guard);
 	memfd_unmap(&plan);
 	memfd_unmap(&egress);
 	return r;
@@ -48,13 +55,14 @@ fill(struct session *s, const struct msg_restore_run *m)
 }
 
 static int
-restore(struct control *control, const struct msg_restore_run *m, int *fds)
+restore(struct control *control, const struct msg_restore_run *m, int *fds,
+    size_t nfds)
 {
 	struct opened *opened = control->sessions->opened;
 	const struct session_facts *facts;
-	struct kept kept = { NULL, 0, 0, 0, 0 };
+	struct kept kept = { NULL, 0, 0, 0, 0, 0 };
 	struct session *s = NULL;
-	int r = keep(&kept, opened, fds);
+	int r = keep(&kept, opened, fds, nfds);
 
 	if (r < 0)
 		return r;
@@ -79,7 +87,7 @@ sessions_on_restore_run(void *ctx, struct peer *peer, const union msg_any *msg,
     int *fds, size_t nfds)
 {
 	const struct msg_restore_run *m = &msg->restore_run;
-	int r = restore(ctx, m, fds);
+	int r = restore(ctx, m, fds, nfds);
 
 	close_all(fds, nfds);
 	if (r < 0) {

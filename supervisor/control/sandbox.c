@@ -95,6 +95,8 @@ freeze(struct control *control, struct call *call, bool frozen)
 		call_fail_internal(call, -ENOMEM, "freeze");
 		return;
 	}
+	if (!frozen)
+		renew_ready(s);
 	(void)PEER_SEND(control->supervisor, freeze_ask,
 	    .request = control_number(control), .sandbox = s->sandbox,
 	    .frozen = frozen);

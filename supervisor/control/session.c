@@ -208,6 +208,7 @@ session_new(struct control *control, const char *id, uid_t owner, bool restored)
 	s->cause = RUN_CAUSE_EXIT;
 	TAILQ_INIT(&s->execs);
 	TAILQ_INIT(&s->replacing);
+	TAILQ_INIT(&s->renewals);
 	s->source = events_source_new(control->events, id, owner, restored,
 	    exec_on_room, s);
 	if (s->source == NULL) {
@@ -237,6 +238,12 @@ const struct egress_lists *
 session_egress_of(const struct session *s)
 {
 	return kept_egress(&s->kept, s->control->sessions->opened);
+}
+
+const struct guard *
+session_guard_of(const struct session *s)
+{
+	return kept_guard(&s->kept, s->control->sessions->opened);
 }
 
 static void
@@ -307,6 +314,7 @@ session_remove(struct session *s)
 	timer_free(&s->idle_timer);
 	timer_free(&s->gone_timer);
 	timer_free(&s->end_timer);
+	renew_drop(s);
 	events_source_close(s->source);
 	kept_done(&s->kept, all->opened);
 	/* What many sessions leave lies between what goes on living. */
@@ -478,6 +486,7 @@ session_ready(struct session *s)
 	struct call *call;
 
 	(void)session_timer(s, &s->launch_timer, 0, NULL);
+	renew_ready(s); /* before any command of it can be asked for */
 	for (size_t i = 0; i < ARRAY_LEN(limits); i++)
 		if ((s->limits_unset & limits[i].bit) != 0)
 			session_notice(s, "limitNotSet", limits[i].name);
@@ -671,19 +680,14 @@ sessions_open(struct control *control)
 	struct session *s;
 
 	control->sessions->open = true;
+	/* They may be from before the configuration that we have read. */
+	TAILQ_FOREACH (s, &control->sessions->list, entry)
+		renew_session(s);
+	renew_send(control, NULL);
 	/* Restored ones have lost their connection with our predecessor. */
 	TAILQ_FOREACH (s, &control->sessions->list, entry)
 		if (!s->client_here)
 			session_client_lost(s);
-}
-
-void
-sessions_conf_changed(struct control *control, const struct conf *before)
-{
-	/* A plan is complete when it is made, and a launch that is between its
-	 * question and its plan has copied what it asked for. */
-	(void)control;
-	(void)before;
 }
 
 /* ------------------------------------------------ showing */
@@ -717,6 +721,11 @@ session_put_details(const struct session *s, struct rpc_out *out, bool full)
 	rpc_add_str(out, "home", plan->home);
 	rpc_add_u64(out, "pid", s->pid);
 	rpc_add_str(out, "planDigest", digest);
+	if (plan->nroots > 0) {
+		rpc_add_map(out, "guard");
+		rpc_add_u64(out, "generation", facts->generation);
+		rpc_close(out);
+	}
 	rpc_add_str(out, "mode", spec_mode_name((enum spec_mode)facts->mode));
 	rpc_add_str(out, "user", facts->user);
 	rpc_add_u64(out, "uid", facts->uid);

@@ -8,6 +8,7 @@
  *	exec.c		commands and their bytes
  *	sandbox.c	the handlers of sandbox.*
  *	restore.c	after a restart of stockade-control
+ *	renew.c		other name rules for live runs
  *	explain.c	a plan in words and as data
  */
 #ifndef SUPERVISOR_CONTROL_SESSION_H
@@ -24,6 +25,7 @@
 #include "supervisor/control/etc_files.h"
 #include "supervisor/control/kept.h"
 #include "supervisor/control/plan_make.h"
+#include "supervisor/control/renew.h"
 #include "supervisor/control/spec.h"
 #include "supervisor/control/users.h"
 
@@ -34,6 +36,7 @@ struct event;
 struct events_source;
 struct egress_lists;
 struct exec;
+struct guard;
 struct rpc_out;
 struct session;
 
@@ -90,6 +93,7 @@ struct launch {
 	struct pool pool; /* of `asked` */
 	struct plan_asked asked;
 	struct plan_made *made;
+	bool stale; /* made with a configuration that was replaced */
 	struct event *timer;
 };
 
@@ -121,7 +125,8 @@ struct session {
 	enum session_state state;
 	struct events_source *source;
 
-	struct kept kept; /* the plan and the egress lists */
+	struct kept kept; /* the plan, the egress lists, the table */
+	struct renewal_list renewals;
 	uint8_t digest[PLAN_DIGEST];
 
 	uint64_t pid;
@@ -194,6 +199,8 @@ session_new(struct control *, const char *id, uid_t owner, bool restored);
 const struct plan *session_plan_of(const struct session *);
 const struct session_facts *session_facts_of(const struct session *);
 const struct egress_lists *session_egress_of(const struct session *);
+/* NULL: no name rules. */
+const struct guard *session_guard_of(const struct session *);
 
 /* Answers what waits, closes the stream, frees. */
 void session_remove(struct session *);

@@ -47,6 +47,7 @@ struct session_facts {
 	uint64_t gone_ms;
 	uint64_t idle_ms; /* 0: never */
 	uint64_t created_ms; /* since 1970 */
+	uint64_t generation; /* of the name rules, 1 at the launch (D13) */
 };
 
 /* The policy alone (what the digest covers), and both parts. */
