@@ -7,6 +7,7 @@
 #include "common/dfa.h"
 
 #include <errno.h>
+#include <string.h>
 
 static const struct dfa_verdict verdict_none = { 0, DFA_RULE_NONE };
 static const struct dfa_verdict verdict_too_deep = { DFA_ALL,
@@ -26,26 +27,44 @@ dfa_walk_start(const struct dfa *dfa, struct dfa_walk *walk)
 	walk->too_deep = false;
 }
 
+uint64_t
+dfa_name(const struct dfa *dfa, const char *name, size_t len)
+{
+	uint64_t hash = DFA_HASH_BEGIN, low = (1u << DFA_HASH_SHIFT) - 1;
+	uint16_t state = 0;
+
+	for (size_t i = len; i-- > 0;) {
+		unsigned char byte = (unsigned char)name[i];
+
+		state = entry(dfa, state + dfa->cls[byte]);
+		hash = dfa_hash(hash, byte);
+	}
+	return (hash & ~low) | entry(dfa, state + (unsigned)dfa->ncls);
+}
+
+void
+dfa_walk_known(const struct dfa *dfa, struct dfa_walk *walk, uint64_t name)
+{
+	/* A path that a BPF program could not follow to its root is refused
+	 * rather than judged. */
+	if (walk->depth + 1 >= DFA_DEPTH_MAX)
+		walk->too_deep = true;
+	if (walk->too_deep)
+		return;
+	walk->names[walk->depth++] = name;
+	walk->state =
+	    entry(dfa, walk->state + (unsigned)(name & UINT16_MAX));
+}
+
 void
 dfa_walk_name(const struct dfa *dfa, struct dfa_walk *walk, const char *name,
     size_t len)
 {
-	uint16_t state = 0, class;
-
-	/* A name that the kernel would not take, and a path that a BPF program
-	 * could not follow to its root, are refused rather than judged. */
-	if (len == 0 || len > DFA_NAME_MAX || walk->depth + 1 >= DFA_DEPTH_MAX)
+	/* A name that the kernel would not take is refused. */
+	if (len == 0 || len > DFA_NAME_MAX || memchr(name, '/', len) != NULL)
 		walk->too_deep = true;
-	if (walk->too_deep)
-		return;
-	walk->depth++;
-	for (size_t i = len; i-- > 0;) {
-		if (name[i] == '/')
-			walk->too_deep = true;
-		state = entry(dfa, state + dfa->cls[(unsigned char)name[i]]);
-	}
-	class = entry(dfa, state + (unsigned)dfa->ncls);
-	walk->state = entry(dfa, walk->state + (unsigned)class);
+	if (!walk->too_deep)
+		dfa_walk_known(dfa, walk, dfa_name(dfa, name, len));
 }
 
 void
@@ -66,9 +85,64 @@ dfa_walk_path(const struct dfa *dfa, struct dfa_walk *walk, const char *path,
 	}
 }
 
+void
+dfa_verdict_join(struct dfa_verdict *to, struct dfa_verdict v)
+{
+	bool more = (to->mask & ~DFA_MOVE) != 0;
+	bool has = (v.mask & ~DFA_MOVE) != 0;
+
+	if (v.mask == 0)
+		return;
+	if (to->mask == 0 || (has && !more) ||
+	    (has == more && v.rule < to->rule))
+		to->rule = v.rule;
+	to->mask |= v.mask;
+}
+
+/* The child of that name, or NULL. At most one step for each bit of the number
+ * of children. */
+static const struct dfa_place *
+place_child(const struct dfa *dfa, const struct dfa_place *at, uint64_t name)
+{
+	uint32_t from = at->child, n = at->nchildren;
+
+	name >>= DFA_HASH_SHIFT;
+	while (n > 0) {
+		const struct dfa_place *middle =
+		    &dfa->place[(from + n / 2) % DFA_PLACES_MAX];
+
+		if (middle->name == name)
+			return middle;
+		if (middle->name < name) {
+			from += n / 2 + 1;
+			n -= n / 2 + 1;
+		} else {
+			n /= 2;
+		}
+	}
+	return NULL;
+}
+
+/* What the tree says of the path's components from number `depth` on, counted
+ * from its end. */
+static void
+walk_places(const struct dfa *dfa, const struct dfa_walk *walk, unsigned tree,
+    size_t depth, struct dfa_verdict *to)
+{
+	const struct dfa_place *at = &dfa->place[tree];
+
+	while (depth-- > 0 && at->nchildren > 0) {
+		at = place_child(dfa, at, walk->names[depth]);
+		if (at == NULL)
+			return;
+		dfa_verdict_join(to, depth > 0 ? at->below : at->own);
+	}
+}
+
 struct dfa_verdict
 dfa_walk_end(const struct dfa *dfa, const struct dfa_walk *walk, unsigned root)
 {
+	struct dfa_verdict v = verdict_none;
 	uint16_t number;
 
 	if (root >= dfa->nroots || root >= DFA_ROOTS_MAX)
@@ -78,11 +152,16 @@ dfa_walk_end(const struct dfa *dfa, const struct dfa_walk *walk, unsigned root)
 	if (walk->too_deep)
 		return verdict_too_deep;
 	number = entry(dfa, walk->state + (unsigned)dfa->nnames + root);
-	if (number == 0)
-		return verdict_none;
 	if (number > dfa->nverdicts || number > DFA_VERDICTS_MAX)
 		return verdict_too_deep;
-	return dfa->verdict[number - 1];
+	if (number != 0)
+		v = dfa->verdict[number - 1];
+	if (dfa->nplaces == 0)
+		return v;
+	walk_places(dfa, walk, root, walk->depth, &v);
+	for (size_t n = walk->depth; n > 0; n--)
+		walk_places(dfa, walk, DFA_PLACE_ANY, n, &v);
+	return v;
 }
 
 struct dfa_verdict
@@ -97,10 +176,37 @@ dfa_match(const struct dfa *dfa, const char *path, size_t len, unsigned root)
 
 /* --- check -------------------------------------------------------------- */
 
+/* A walk goes one component on with each step, so that it ends. */
+static bool
+check_places(const struct dfa *dfa, size_t nrules, unsigned *masks)
+{
+	if (dfa->nplaces > DFA_PLACES_MAX ||
+	    (dfa->nplaces > 0 && dfa->nplaces < DFA_PLACE_TREES))
+		return false;
+	for (size_t i = 0; i < dfa->nplaces; i++) {
+		const struct dfa_place *p = &dfa->place[i];
+		const struct dfa_verdict v[] = { p->own, p->below };
+
+		if (p->child > dfa->nplaces ||
+		    p->nchildren > dfa->nplaces - p->child)
+			return false;
+		for (size_t k = 0; k < 2; k++) {
+			if ((v[k].mask & ~DFA_ALL) != 0 ||
+			    (v[k].mask != 0 && v[k].rule >= nrules))
+				return false;
+			*masks |= v[k].mask;
+		}
+	}
+	return true;
+}
+
 static bool
 check_verdicts(const struct dfa *dfa, size_t nrules)
 {
 	unsigned masks = 0;
+
+	if (!check_places(dfa, nrules, &masks))
+		return false;
 
 	for (size_t i = 0; i < dfa->nverdicts; i++) {
 		const struct dfa_verdict *v = &dfa->verdict[i];

@@ -10,6 +10,11 @@
  * for each state that a path can be in, and the rules of an ordinary run would
  * not fit.
  *
+ * Rules that are nothing but names, and there may be thousands of them
+ * (protected paths), are not in that automaton: they stand in a tree of names
+ * beside it, where each costs one entry for each of its components and the
+ * time to find it grows with the logarithm of their number.
+ *
  * Patterns (SPEC D8, D9), on bytes, not on text:
  *	*	any run of bytes within one component
  *	?	one byte
@@ -38,7 +43,8 @@
 #define DFA_ROOTS_MAX 16
 #define DFA_NEXT_MAX 65536u
 #define DFA_VERDICTS_MAX 1024
-#define DFA_RULES_MAX 1024
+#define DFA_RULES_MAX 16384
+#define DFA_PLACES_MAX 65536u
 #define DFA_EXEMPTIONS_MAX 1024
 #define DFA_DEPTH_MAX 256 /* that many components fail closed (D7) */
 #define DFA_NAME_MAX 255
@@ -99,6 +105,35 @@ struct dfa_verdict {
 };
 
 /*
+ * A place in the tree of literal rules: a name below another place. The places
+ * that have the same parent stand in one row, in growing order of `name`.
+ */
+struct dfa_place {
+	uint64_t name; /* dfa_name() without its class: >> DFA_HASH_SHIFT */
+	uint32_t child; /* the first of them, an index into place[] */
+	uint32_t nchildren;
+	struct dfa_verdict own; /* of the path that ends here */
+	struct dfa_verdict below; /* of each path that leads on from here */
+};
+
+/* place[i] for i below it is the top of the tree of root i, without a name;
+ * then the top of the tree that holds at any depth, in every root that is not
+ * empty. */
+#define DFA_PLACE_ANY DFA_ROOTS_MAX
+#define DFA_PLACE_TREES (DFA_ROOTS_MAX + 1)
+
+/* FNV-1a of a name, its last byte first. Names whose numbers are alike by
+ * chance would share what is denied, never what is allowed. */
+#define DFA_HASH_BEGIN 0xcbf29ce484222325u
+#define DFA_HASH_SHIFT 16
+
+static inline uint64_t
+dfa_hash(uint64_t hash, unsigned char byte)
+{
+	return (hash ^ byte) * 0x100000001b3u;
+}
+
+/*
  * Two tables in `next`, one behind the other. States are the offsets of their
  * rows in it.
  *
@@ -110,6 +145,14 @@ struct dfa_verdict {
  * state `start`; for the class of each name, the leaf's first,
  * p = next[p + class]; then next[p + nnames + root] is 0 (no rule) or 1 + the
  * index of a verdict.
+ *
+ * The tree in `place` is walked from the root on, with the names that were
+ * kept: from place[root], and, beginning at each component in turn, from
+ * place[DFA_PLACE_ANY]. From a place one goes to that of its children which has
+ * the next name, until there is none; each place that is left behind adds
+ * `below`, and the one where the path ends `own`. All that and the automaton's
+ * verdict are joined (dfa_verdict_join()). nplaces is 0 where no rule is
+ * literal; what stands behind nplaces has no meaning and need not be copied.
  */
 struct dfa {
 	uint32_t nnext;
@@ -120,9 +163,11 @@ struct dfa {
 	uint16_t nroots;
 	uint16_t empty_roots;
 	uint16_t masks; /* union of all verdicts: what need not be asked */
+	uint32_t nplaces;
 	uint8_t cls[256];
 	struct dfa_verdict verdict[DFA_VERDICTS_MAX];
 	uint16_t next[DFA_NEXT_MAX];
+	struct dfa_place place[DFA_PLACES_MAX];
 };
 
 /*
@@ -139,9 +184,10 @@ const char *dfa_glob_why(const char *glob);
  * failure *ret is as it was. ret_bad may be NULL.
  *
  * The verdict's mask is the union over all rules that match and are not
- * lifted. Its rule stands for the rules of one class, mask and roots, one of
- * which matches: the first of them. Which one it is, is no matter for the
- * verdict and would multiply the table; dfa_rule_matches() tells it apart.
+ * lifted. Its rule is a literal one, or it stands for the rules of one class,
+ * mask and roots, one of which matches: the first of them. Which one it is, is
+ * no matter for the verdict and would multiply the table; dfa_rule_matches()
+ * tells it apart.
  */
 int dfa_compile(const struct dfa_rules *, struct dfa *ret, size_t *ret_bad);
 
@@ -160,16 +206,26 @@ uint16_t dfa_rule_matches(const char *glob, bool ignore_case, uint16_t mask,
  */
 int dfa_check(const struct dfa *, size_t nrules);
 
+/* Adds a mask; the rule is the lower one, but one that has more than MOVE
+ * before one that has not. */
+void dfa_verdict_join(struct dfa_verdict *, struct dfa_verdict);
+
 /* A walk. Names come leaf first; no '/' in a name. */
 struct dfa_walk {
 	uint16_t state;
 	uint16_t depth;
 	bool too_deep;
+	uint64_t names[DFA_DEPTH_MAX]; /* the first `depth` of them */
 };
 
 void dfa_walk_start(const struct dfa *, struct dfa_walk *);
 void dfa_walk_name(const struct dfa *, struct dfa_walk *, const char *name,
     size_t len);
+/* The same in two steps, for who meets a name often: what it is to the rules
+ * (its class in the lowest 16 bits, its hash above), and one that is known. len
+ * at most DFA_NAME_MAX, no '/' in it. */
+uint64_t dfa_name(const struct dfa *, const char *name, size_t len);
+void dfa_walk_known(const struct dfa *, struct dfa_walk *, uint64_t name);
 /* The components of a relative path, from its last on. Empty components do not
  * count; an empty path adds nothing. */
 void dfa_walk_path(const struct dfa *, struct dfa_walk *, const char *path,

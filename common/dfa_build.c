@@ -12,6 +12,8 @@
  * write rule has a second chain, for c1/.../c(n-1), that may be entered at
  * each of its components: these are the MOVE prefixes. What a chain reports is
  * its item.
+ *
+ * Literal rules that no exemption lifts are in neither: common/dfa_places.c.
  */
 #include "common/dfa.h"
 
@@ -21,6 +23,7 @@
 
 #include "common/cleanup.h"
 #include "common/dfa_glob.h"
+#include "common/dfa_places.h"
 #include "common/dfa_sets.h"
 #include "common/size.h"
 
@@ -84,6 +87,7 @@ struct compiler {
 	size_t nodes_max;
 	uint32_t *node_buckets; /* 2 * nodes_max, a power of two */
 	struct dfa_list starts;
+	struct dfa_places places;
 
 	/* The lower level. Positions are numbers of atoms; position natoms +
 	 * p is the end of part p. */
@@ -235,6 +239,35 @@ item_add(struct compiler *c, struct item item)
 	return (uint32_t)c->nitems++;
 }
 
+/* A literal rule, unless exemptions lift it or it holds at any depth below
+ * some roots only. 1: taken. */
+static int
+add_literal(struct compiler *c, const struct dfa_glob *glob,
+    const struct item *item)
+{
+	struct dfa_literal literal = { .glob = glob,
+		.mask = item->mask,
+		.rule = item->rule };
+	uint16_t roots = item->roots & c->ruled;
+	int r = 0;
+
+	if (item->exemptible || !dfa_is_literal(glob))
+		return 0;
+	if (glob->parts[0].any) {
+		if (roots != c->ruled)
+			return 0;
+		literal.tree = DFA_PLACE_ANY;
+		r = dfa_places_add(&c->places, &literal);
+		return r < 0 ? r : 1;
+	}
+	for (unsigned i = 0; i < DFA_ROOTS_MAX && r == 0; i++) {
+		literal.tree = i;
+		if ((roots & (1u << i)) != 0)
+			r = dfa_places_add(&c->places, &literal);
+	}
+	return r < 0 ? r : 1;
+}
+
 static int
 add_rule(struct compiler *c, size_t number)
 {
@@ -257,7 +290,8 @@ add_rule(struct compiler *c, size_t number)
 	r = dfa_glob_parse(rule->glob, rule->ignore_case, &glob, &why);
 	if (r < 0)
 		return r;
-	if ((rule->roots & c->ruled) != 0) {
+	r = (rule->roots & c->ruled) == 0 ? 1 : add_literal(c, &glob, &item);
+	if (r == 0) {
 		chain(c, &glob, glob.nparts, item_add(c, item), false);
 		item.mask = DFA_MOVE;
 		item.exemptible = false;
@@ -266,7 +300,7 @@ add_rule(struct compiler *c, size_t number)
 			    true);
 	}
 	dfa_glob_done(&glob);
-	return 0;
+	return r < 0 ? r : 0;
 }
 
 static int
@@ -810,6 +844,7 @@ make_table(struct compiler *c)
 		for (size_t k = 0; k < paths->out; k++)
 			*next++ = (uint16_t)dfa_row(paths, s)[paths->to + k];
 	}
+	dfa_places_put(&c->places, out);
 	return 0;
 }
 
@@ -837,6 +872,7 @@ compiler_done(struct compiler *c)
 	free(c->byte_sets);
 	free(c->atom_set);
 	free(c->atom_part);
+	dfa_places_done(&c->places);
 	dfa_sets_done(&c->name_states);
 	dfa_sets_done(&c->names);
 	dfa_sets_done(&c->path_states);
@@ -913,7 +949,9 @@ dfa_compile(const struct dfa_rules *in, struct dfa *ret, size_t *ret_bad)
 	c.ruled = (uint16_t)(roots & ~in->empty_roots);
 	r = compile(&c, ret_bad);
 	if (r == 0)
-		*ret = *c.out;
+		memcpy(ret, c.out,
+		    offsetof(struct dfa, place) +
+			c.out->nplaces * sizeof(c.out->place[0]));
 	compiler_done(&c);
 	return r;
 }

@@ -13,6 +13,7 @@
 
 #define CLS_BYTES 256u
 #define VERDICT_BYTES 4u
+#define PLACE_BYTES 24u
 
 /* --- decode ------------------------------------------------------------- */
 
@@ -21,6 +22,25 @@ get_u16s(const uint8_t *from, uint16_t *to, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		to[i] = (uint16_t)(from[2 * i] | from[2 * i + 1] << 8);
+}
+
+static uint64_t
+get_number(const uint8_t *from, size_t bytes)
+{
+	uint64_t value = 0;
+
+	while (bytes-- > 0)
+		value = value << 8 | from[bytes];
+	return value;
+}
+
+static struct dfa_verdict
+get_verdict(const uint8_t *from)
+{
+	uint16_t pair[2];
+
+	get_u16s(from, pair, 2);
+	return (struct dfa_verdict){ pair[0], pair[1] };
 }
 
 static void
@@ -78,12 +98,36 @@ get_exemptions(struct wire *w, struct guard *ret)
 }
 
 static void
+get_places(struct wire *w, struct dfa *dfa)
+{
+	struct wire_view view =
+	    wire_bin(w, 0, PLACE_BYTES * (size_t)DFA_PLACES_MAX);
+
+	if (w->err || view.len % PLACE_BYTES != 0) {
+		wire_fail(w);
+		return;
+	}
+	dfa->nplaces = (uint32_t)(view.len / PLACE_BYTES);
+	for (size_t i = 0; i < dfa->nplaces; i++) {
+		const uint8_t *at = view.data + PLACE_BYTES * i;
+		struct dfa_place *p = &dfa->place[i];
+
+		p->name = get_number(at, 8);
+		p->child = (uint32_t)get_number(at + 8, 4);
+		p->nchildren = (uint32_t)get_number(at + 12, 4);
+		p->own = get_verdict(at + 16);
+		p->below = get_verdict(at + 20);
+		dfa->masks |= p->own.mask | p->below.mask;
+	}
+}
+
+static void
 get_tables(struct wire *w, struct guard *ret)
 {
 	struct dfa *dfa = &ret->dfa;
 	struct wire_view view;
 
-	(void)wire_array(w, 6, 6);
+	(void)wire_array(w, 7, 7);
 	dfa->ncls = (uint16_t)wire_u64(w, 1, 256);
 	dfa->nnames = (uint16_t)wire_u64(w, 1, UINT16_MAX);
 	dfa->start = (uint16_t)wire_u64(w, 0, DFA_NEXT_MAX - 1);
@@ -98,11 +142,8 @@ get_tables(struct wire *w, struct guard *ret)
 	}
 	dfa->nverdicts = (uint16_t)(view.len / VERDICT_BYTES);
 	for (size_t i = 0; i < dfa->nverdicts; i++) {
-		uint16_t pair[2];
-
-		get_u16s(view.data + VERDICT_BYTES * i, pair, 2);
-		dfa->verdict[i] = (struct dfa_verdict){ pair[0], pair[1] };
-		dfa->masks |= pair[0];
+		dfa->verdict[i] = get_verdict(view.data + VERDICT_BYTES * i);
+		dfa->masks |= dfa->verdict[i].mask;
 	}
 	view = wire_bin(w, 2, 2 * (size_t)DFA_NEXT_MAX);
 	if (w->err || view.len % 2 != 0) {
@@ -111,6 +152,7 @@ get_tables(struct wire *w, struct guard *ret)
 	}
 	dfa->nnext = (uint32_t)(view.len / 2);
 	get_u16s(view.data, dfa->next, dfa->nnext);
+	get_places(w, dfa);
 }
 
 int
@@ -119,7 +161,8 @@ guard_decode(const void *data, size_t len, struct guard *ret)
 	struct wire_view magic;
 	struct wire w;
 
-	memset(ret, 0, sizeof(*ret));
+	/* What is behind has no meaning beyond its count. */
+	memset(ret, 0, offsetof(struct guard, dfa.place));
 	wire_init(&w, data, len);
 	(void)wire_array(&w, 7, 7);
 	magic = wire_str(&w, 1, sizeof(GUARD_MAGIC) - 1);
@@ -145,10 +188,41 @@ guard_decode(const void *data, size_t len, struct guard *ret)
 /* --- encode ------------------------------------------------------------- */
 
 static void
+put_number(uint8_t *to, uint64_t value, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++, value >>= 8)
+		to[i] = (uint8_t)(value & 0xff);
+}
+
+static void
 put_u16(uint8_t *to, uint16_t value)
 {
-	to[0] = (uint8_t)(value & 0xff);
-	to[1] = (uint8_t)(value >> 8);
+	put_number(to, value, 2);
+}
+
+static void
+put_verdict(uint8_t *to, struct dfa_verdict verdict)
+{
+	put_u16(to, verdict.mask);
+	put_u16(to + 2, verdict.rule);
+}
+
+static void
+put_places(const struct dfa *dfa, struct wire_out *out)
+{
+	static uint8_t bytes[PLACE_BYTES * (size_t)DFA_PLACES_MAX];
+
+	for (size_t i = 0; i < dfa->nplaces; i++) {
+		const struct dfa_place *p = &dfa->place[i];
+		uint8_t *at = bytes + PLACE_BYTES * i;
+
+		put_number(at, p->name, 8);
+		put_number(at + 8, p->child, 4);
+		put_number(at + 12, p->nchildren, 4);
+		put_verdict(at + 16, p->own);
+		put_verdict(at + 20, p->below);
+	}
+	wire_put_bin(out, bytes, PLACE_BYTES * (size_t)dfa->nplaces);
 }
 
 static void
@@ -156,19 +230,18 @@ put_tables(const struct dfa *dfa, struct wire_out *out)
 {
 	static uint8_t bytes[2 * (size_t)DFA_NEXT_MAX];
 
-	wire_put_array(out, 6);
+	wire_put_array(out, 7);
 	wire_put_u64(out, dfa->ncls);
 	wire_put_u64(out, dfa->nnames);
 	wire_put_u64(out, dfa->start);
 	wire_put_bin(out, dfa->cls, CLS_BYTES);
-	for (size_t i = 0; i < dfa->nverdicts; i++) {
-		put_u16(bytes + VERDICT_BYTES * i, dfa->verdict[i].mask);
-		put_u16(bytes + VERDICT_BYTES * i + 2, dfa->verdict[i].rule);
-	}
+	for (size_t i = 0; i < dfa->nverdicts; i++)
+		put_verdict(bytes + VERDICT_BYTES * i, dfa->verdict[i]);
 	wire_put_bin(out, bytes, VERDICT_BYTES * (size_t)dfa->nverdicts);
 	for (size_t i = 0; i < dfa->nnext; i++)
 		put_u16(bytes + 2 * i, dfa->next[i]);
 	wire_put_bin(out, bytes, 2 * (size_t)dfa->nnext);
+	put_places(dfa, out);
 }
 
 void
@@ -290,7 +363,7 @@ guard_exact_rule(const struct guard *guard, struct dfa_verdict verdict,
 		memcpy(whole + len, name, name_len);
 		len += name_len;
 	}
-	for (size_t i = 0; i < guard->nrules; i++) {
+	for (size_t i = verdict.rule; i < guard->nrules; i++) {
 		const struct guard_rule *rule = &guard->rules[i];
 
 		if (rule->class == class && (rule->roots & (1u << root)) != 0 &&

@@ -17,12 +17,12 @@
 #include "protocol/wire.h"
 
 #define GUARD_MAGIC "stockade-guard"
-#define GUARD_VERSION 2
+#define GUARD_VERSION 3
 #define GUARD_PATH_MAX 4095
 #define GUARD_TEXT_MAX 4200 /* a pattern with what stands before it */
 #define GUARD_ORIGIN_MAX 160
 #define GUARD_REMEDY_MAX 4300
-#define GUARD_BYTES_MAX (4u << 20)
+#define GUARD_BYTES_MAX (16u << 20)
 
 /* A guarded place, as its path is inside of the run: absolute and clean, not
  * "/". Roots may lie in each other; the longest one counts. */
@@ -68,7 +68,7 @@ struct guard {
 };
 
 /*
- * Fills *ret (about 260 KiB: allocate it) with copies of the tables and with
+ * Fills *ret (about 3 MiB: allocate it) with copies of the tables and with
  * pointers into data for the strings: data must outlive it. 0 or -EPROTO. No
  * allocation, no I/O.
  */
@@ -96,7 +96,8 @@ struct dfa_verdict guard_judge(const struct guard *, const char *path,
 /*
  * The number of the rule that denied, for the event: a verdict names the first
  * of those that are alike (class, mask, roots; dfa_compile()), this finds the
- * first of its class that denies something of `asked` for the same path. Slow,
+ * first of its class, from that one on, that denies something of `asked` for the
+ * same path. Slow,
  * no allocation; verdict.rule when there is none. The path as it was judged.
  */
 unsigned guard_exact_rule(const struct guard *, struct dfa_verdict verdict,

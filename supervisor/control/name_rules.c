@@ -35,7 +35,10 @@ struct maker {
 	struct name_rules *out;
 	struct spec_fault *fault;
 	uint16_t ruled; /* roots that carry rules */
+	uint16_t *buckets; /* of the rules: number + 1, or 0 */
 };
+
+#define BUCKETS (4u * DFA_RULES_MAX)
 
 static int
 no_memory(void)
@@ -53,24 +56,37 @@ bad_pattern(struct maker *m, const char *field, const char *text,
 
 /* --- the list ----------------------------------------------------------- */
 
-/* A rule that stands already holds below more roots then. */
-static bool
-join(struct maker *m, const struct dfa_rule *rule, const char *shown,
+static uint32_t
+hash_text(uint32_t hash, const char *text)
+{
+	for (; *text != '\0'; text++)
+		hash = (hash ^ (unsigned char)*text) * 0x01000193u;
+	return hash;
+}
+
+/* The bucket of such a rule, or the free one where it would stand. */
+static uint16_t *
+find_rule(struct maker *m, const struct dfa_rule *rule, const char *shown,
     const char *origin)
 {
-	for (size_t i = 0; i < m->out->nrules; i++) {
-		struct dfa_rule *have = &m->out->rules[i];
+	uint32_t slot = hash_text(hash_text(0x811c9dc5u, rule->glob), shown);
 
+	for (slot ^= slot >> 16;; slot++) {
+		uint16_t *bucket = &m->buckets[slot % BUCKETS];
+		const struct dfa_rule *have;
+		const struct guard_rule *seen;
+
+		if (*bucket == 0)
+			return bucket;
+		have = &m->out->rules[*bucket - 1];
+		seen = &m->out->shown[*bucket - 1];
 		if (have->mask == rule->mask && have->class == rule->class &&
 		    have->ignore_case == rule->ignore_case &&
 		    strcmp(have->glob, rule->glob) == 0 &&
-		    strcmp(m->out->shown[i].text, shown) == 0 &&
-		    strcmp(m->out->shown[i].origin, origin) == 0) {
-			have->roots |= rule->roots;
-			return true;
-		}
+		    strcmp(seen->text, shown) == 0 &&
+		    strcmp(seen->origin, origin) == 0)
+			return bucket;
 	}
-	return false;
 }
 
 static int
@@ -78,9 +94,15 @@ add_rule(struct maker *m, const struct dfa_rule *rule, const char *shown,
     const char *origin, const char *remedy)
 {
 	struct name_rules *out = m->out;
+	uint16_t *bucket;
 
-	if ((rule->roots & m->ruled) == 0 || join(m, rule, shown, origin))
+	if ((rule->roots & m->ruled) == 0)
 		return 0;
+	bucket = find_rule(m, rule, shown, origin);
+	if (*bucket != 0) { /* holds below more roots then */
+		out->rules[*bucket - 1].roots |= rule->roots;
+		return 0;
+	}
 	if (out->nrules == DFA_RULES_MAX)
 		return spec_fault_set(m->fault, API_LIMIT, "",
 		    "more than %d name rules", DFA_RULES_MAX);
@@ -89,6 +111,7 @@ add_rule(struct maker *m, const struct dfa_rule *rule, const char *shown,
 		.origin = origin,
 		.remedy = remedy,
 		.class = rule->class };
+	*bucket = (uint16_t)out->nrules;
 	return 0;
 }
 
@@ -606,6 +629,26 @@ take_roots(struct maker *m)
 	return 0;
 }
 
+static int
+begin(struct maker *m)
+{
+	_Static_assert(DFA_RULES_MAX < UINT16_MAX, "a bucket holds one more");
+	m->out = calloc(1, sizeof(*m->out));
+	m->buckets = calloc(BUCKETS, sizeof(*m->buckets));
+	return m->out == NULL || m->buckets == NULL ? -ENOMEM : 0;
+}
+
+static int
+end(struct maker *m, int r, struct name_rules **ret)
+{
+	free(m->buckets);
+	if (r < 0)
+		name_rules_free(m->out);
+	else
+		*ret = m->out;
+	return r;
+}
+
 int
 name_rules_make(const struct name_rules_in *in, struct name_rules **ret,
     struct spec_fault *fault)
@@ -614,19 +657,11 @@ name_rules_make(const struct name_rules_in *in, struct name_rules **ret,
 		add_git_dirs, add_paths, add_names, add_deny_patterns,
 		add_exemptions };
 	struct maker m = { .in = in, .fault = fault };
-	int r = 0;
+	int r = begin(&m);
 
-	m.out = calloc(1, sizeof(*m.out));
-	if (m.out == NULL)
-		return -ENOMEM;
 	for (size_t i = 0; i < ARRAY_LEN(steps) && r == 0; i++)
 		r = steps[i](&m);
-	if (r < 0) {
-		name_rules_free(m.out);
-		return r;
-	}
-	*ret = m.out;
-	return 0;
+	return end(&m, r, ret);
 }
 
 int
@@ -642,13 +677,11 @@ name_rules_renew(const struct guard *guard, const struct conf_names *deny_names,
 		.exemptions_permitted = exemptions_permitted,
 	};
 	struct maker m = { .in = &in, .fault = fault };
-	int r;
+	int r = begin(&m);
 
-	m.out = calloc(1, sizeof(*m.out));
-	if (m.out == NULL)
-		return -ENOMEM;
 	/* In the order of name_rules_make(). */
-	r = take_roots(&m);
+	if (r == 0)
+		r = take_roots(&m);
 	if (r == 0)
 		r = keep_rules(&m, guard, false);
 	if (r == 0)
@@ -657,12 +690,7 @@ name_rules_renew(const struct guard *guard, const struct conf_names *deny_names,
 		r = keep_rules(&m, guard, true);
 	if (r == 0)
 		r = keep_exemptions(&m, guard);
-	if (r < 0) {
-		name_rules_free(m.out);
-		return r;
-	}
-	*ret = m.out;
-	return 0;
+	return end(&m, r, ret);
 }
 
 void
@@ -718,7 +746,8 @@ name_rules_encode(const struct name_rules *rules, struct wire_out *out,
 	guard->nroots = rules->nroots;
 	memcpy(guard->roots, rules->roots, sizeof(guard->roots));
 	guard->nrules = rules->nrules;
-	memcpy(guard->rules, rules->shown, sizeof(guard->rules));
+	memcpy(guard->rules, rules->shown,
+	    rules->nrules * sizeof(guard->rules[0]));
 	for (size_t i = 0; i < rules->nrules; i++) {
 		guard->rules[i].glob = rules->rules[i].glob;
 		guard->rules[i].mask = rules->rules[i].mask;

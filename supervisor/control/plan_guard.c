@@ -15,7 +15,7 @@
 #include "supervisor/control/plan_private.h"
 #include "supervisor/control/spec.h"
 
-#define PATHS_MAX 4096
+#define PATHS_MAX DFA_RULES_MAX
 
 _Static_assert(PLAN_ROOTS_MAX == DFA_ROOTS_MAX, "one table, one list");
 

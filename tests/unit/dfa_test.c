@@ -581,10 +581,17 @@ compile_many(size_t n, const char *before, const char *between,
 	return dfa_compile(&in, &table, NULL);
 }
 
+#define PATTERNS_MAX 1024 /* SPEC AB */
+
 static void
-the_limit_of_rules_is_1024(void **state)
+many_rules_have_room(void **state)
 {
 	(void)state;
+	assert_int_equal(compile_many(PATTERNS_MAX, "**/secret?", "-", ".txt"),
+	    0);
+	assert_int_equal(dfa_check(&table, PATTERNS_MAX), 0);
+	assert_int_equal(dfa_match(&table, "a/secret_0-0.txt", 16, 0).mask, 9);
+	assert_int_equal(dfa_match(&table, "a/secret_0-1.txt", 16, 0).mask, 0);
 	assert_int_equal(compile_many(DFA_RULES_MAX, "**/secret", "-", ".txt"),
 	    0);
 	assert_int_equal(dfa_check(&table, DFA_RULES_MAX), 0);
@@ -604,8 +611,120 @@ a_table_too_large_is_an_error_that_changes_nothing(void **state)
 	assert_int_equal(compile_many(DFA_RULES_MAX, "*a", "*b", "*c*d"),
 	    -E2BIG);
 	assert_int_equal(dfa_match(&table, "xa0yb0", 6, 0).mask, 9);
-	assert_int_equal(compile_many(DFA_RULES_MAX, "**/x", "/y", ""), -E2BIG);
+	assert_int_equal(compile_many(1200, "/*x", "/*y", "?"), -E2BIG);
 	assert_int_equal(dfa_match(&table, "xa0yb0", 6, 0).mask, 9);
+	assert_int_equal(
+	    compile_many(DFA_RULES_MAX, "/1/2/3/4", "/x/5", "/6"), -E2BIG);
+	assert_int_equal(dfa_match(&table, "xa0yb0", 6, 0).mask, 9);
+}
+
+/* Literal rules: what is theirs, their prefixes, what is beside them; each
+ * verdict names the rule itself. */
+static void
+literal_rules_are_found_by_name(void **state)
+{
+	static const struct dfa_rule rules[] = {
+		{ "/a/b/c/**", DFA_WRITE, 3, DFA_PROTECTED, false },
+		{ "/a/b/d", DFA_WRITE, 1, DFA_SPEC, false },
+		{ "**/k/l", DFA_WRITE, 7, DFA_SPEC, false },
+		{ "k/l/**", DFA_READ, 7, DFA_SPEC, false },
+		{ "/a/[*]/**", DFA_CONNECT, 1, DFA_SPEC, false },
+		{ "**/secret", DFA_WRITE, 2, DFA_SPEC, false },
+	};
+	static const struct {
+		const char *path;
+		unsigned root;
+		unsigned mask;
+		unsigned rule;
+	} rows[] = {
+		{ "a/b/c", 0, 9, 0 }, { "a/b/c/d/e", 0, 9, 0 },
+		{ "a/b/c", 1, 9, 0 }, { "a/b/c", 2, 0, DFA_RULE_NONE },
+		{ "a/b/d", 0, 9, 1 }, { "a/b/d", 1, 0, DFA_RULE_NONE },
+		{ "a/b/d/e", 0, 0, DFA_RULE_NONE }, { "a/b", 0, 8, 0 },
+		{ "a", 0, 8, 0 }, { "b", 0, 0, DFA_RULE_NONE },
+		{ "x/a/b/c", 0, 0, DFA_RULE_NONE }, { "k", 2, 8, 2 },
+		{ "k/l", 1, 11, 2 }, { "k/l/m", 1, 2, 3 },
+		{ "x/k/l/y", 0, 2, 3 }, { "a/b/c/k/l", 0, 11, 0 },
+		{ "a/*", 0, 16, 4 }, { "a/x", 0, 0, DFA_RULE_NONE },
+		{ "q/secret", 1, 9, 5 }, { "q/secret", 0, 0, DFA_RULE_NONE },
+		{ "", 0, 0, DFA_RULE_NONE },
+	};
+	struct dfa_rules in = { .rules = rules,
+		.nrules = ARRAY_LEN(rules),
+		.nroots = 3 };
+
+	(void)state;
+	assert_int_equal(dfa_compile(&in, &table, NULL), 0);
+	assert_int_equal(dfa_check(&table, in.nrules), 0);
+	assert_true(table.nplaces > DFA_PLACE_TREES);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct dfa_verdict v = dfa_match(&table, rows[i].path,
+		    strlen(rows[i].path), rows[i].root);
+
+		if (v.mask != rows[i].mask || v.rule != rows[i].rule)
+			print_message("%s: %u, rule %u\n", rows[i].path,
+			    (unsigned)v.mask, (unsigned)v.rule);
+		assert_int_equal(v.mask, rows[i].mask);
+		assert_int_equal(v.rule, rows[i].rule);
+	}
+	in.empty_roots = 1;
+	assert_int_equal(dfa_compile(&in, &table, NULL), 0);
+	assert_int_equal(dfa_match(&table, "k/l", 3, 0).mask, 0);
+	assert_int_equal(dfa_match(&table, "k/l", 3, 1).mask, 11);
+}
+
+/* 255 components are the most that a path may have; a deeper one is denied
+ * whole, so that of a deeper rule its prefixes are left. */
+static void
+deep_literal_rules(void **state)
+{
+	static char glob[2 * DFA_DEPTH_MAX + 16];
+
+	(void)state;
+	for (size_t i = 0; i < DFA_DEPTH_MAX + 2; i++)
+		(void)strcat(glob, "/d");
+	assert_int_equal(one(glob, false, "d/d"), 8);
+	assert_int_equal(one(glob, false, "d/e"), 0);
+	glob[2 * (DFA_DEPTH_MAX - 1)] = '\0';
+	assert_int_equal(one(glob, false, glob + 1), 9);
+	assert_int_equal(one(glob, false, glob + 3), 8);
+}
+
+static void
+hostile_places_are_refused(void **state)
+{
+	static struct dfa bad;
+
+	(void)state;
+	assert_int_equal(one("/a/b/**", false, "a/b"), 9);
+	bad = table;
+	bad.nplaces = DFA_PLACE_TREES - 1;
+	assert_int_equal(dfa_check(&bad, 1), -EPROTO);
+	bad.nplaces = DFA_PLACES_MAX + 1;
+	assert_int_equal(dfa_check(&bad, 1), -EPROTO);
+	for (size_t i = 0; i < table.nplaces; i++) {
+		bad = table;
+		bad.place[i].child = table.nplaces + 1;
+		assert_int_equal(dfa_check(&bad, 1), -EPROTO);
+		bad = table;
+		bad.place[i].nchildren = table.nplaces - bad.place[i].child + 1;
+		assert_int_equal(dfa_check(&bad, 1), -EPROTO);
+		bad = table;
+		bad.place[i].own = (struct dfa_verdict){ DFA_WRITE, 1 };
+		assert_int_equal(dfa_check(&bad, 1), -EPROTO);
+		bad = table;
+		bad.place[i].below = (struct dfa_verdict){ DFA_READ, 0 };
+		assert_int_equal(dfa_check(&bad, 1), -EPROTO); /* masks */
+		bad = table;
+		bad.place[i].below = (struct dfa_verdict){ DFA_ALL + 1, 0 };
+		assert_int_equal(dfa_check(&bad, 1), -EPROTO);
+	}
+	/* A place below itself is wrong, but no walk is without an end. */
+	bad = table;
+	bad.place[table.nplaces - 1].child = table.nplaces - 1;
+	bad.place[table.nplaces - 1].nchildren = 1;
+	assert_int_equal(dfa_check(&bad, 1), 0);
+	(void)dfa_match(&bad, "a/b/b/b/b/b", 11, 0);
 }
 
 int
@@ -615,7 +734,10 @@ main(void)
 		cmocka_unit_test(patterns_mean_what_they_say),
 		cmocka_unit_test(case_is_ascii_and_only_where_asked),
 		cmocka_unit_test(what_is_no_pattern_is_refused),
-		cmocka_unit_test(the_limit_of_rules_is_1024),
+		cmocka_unit_test(many_rules_have_room),
+		cmocka_unit_test(literal_rules_are_found_by_name),
+		cmocka_unit_test(deep_literal_rules),
+		cmocka_unit_test(hostile_places_are_refused),
 		cmocka_unit_test(
 		    a_table_too_large_is_an_error_that_changes_nothing),
 		cmocka_unit_test(the_table_says_what_a_slow_matcher_says),
