@@ -22,6 +22,7 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/memfd.h"
+#include "launcherd/inside.h"
 #include "launcherd/launch.h"
 #include "launcherd/launcherd.h"
 #include "protocol/cause.h"
@@ -32,8 +33,6 @@
 
 /* What ended with the run's init is seen after init's own end. */
 #define END_WAIT_MS 20
-#define PIDS_TEXT 4096
-#define STATUS_TEXT 4096
 
 enum broker_state { BROKER_STARTING, BROKER_UP };
 
@@ -358,76 +357,13 @@ static const struct peer_ops ops = {
 
 /* ---------------------------------------------------------------- the start */
 
-/* The text of a small file of /proc or a cgroup, terminated. */
-static int
-read_text(int dir, const char *name, char *buf, size_t size)
-{
-	autoclose int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, buf, size - 1);
-
-	if (n < 0)
-		return -errno;
-	buf[n] = '\0';
-	return 0;
-}
-
-/* Whether a process is the first one of a namespace below ours. */
-static bool
-is_init(int proc_fd)
-{
-	char text[STATUS_TEXT], *line, *end;
-	const char *last = NULL;
-	size_t n = 0;
-
-	if (read_text(proc_fd, "status", text, sizeof(text)) < 0)
-		return false;
-	line = strstr(text, "\nNSpid:");
-	if (line == NULL)
-		return false;
-	line += strlen("\nNSpid:");
-	end = strchr(line, '\n');
-	if (end != NULL)
-		*end = '\0';
-	for (char *save = NULL, *p = strtok_r(line, "\t ", &save); p != NULL;
-	     p = strtok_r(NULL, "\t ", &save), n++)
-		last = p;
-	return n > 1 && strcmp(last, "1") == 0;
-}
-
-/*
- * A directory of /proc: the run's first process. Only bubblewrap and our own
- * stockade-init are in the cgroup now, since init starts nothing before it is
- * ready. The descriptor stays with the process, whatever the number becomes.
- */
-static int
-open_init(const struct run *run)
-{
-	char pids[PIDS_TEXT], path[32];
-	char *save = NULL;
-	int r = read_text(run->cgroup.fd, "cgroup.procs", pids, sizeof(pids));
-
-	if (r < 0)
-		return r;
-	for (char *p = strtok_r(pids, "\n", &save); p != NULL;
-	     p = strtok_r(NULL, "\n", &save)) {
-		int fd;
-
-		(void)snprintf(path, sizeof(path), "/proc/%.16s", p);
-		fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (fd >= 0 && is_init(fd))
-			return fd;
-		close_all(&fd, 1);
-	}
-	return -ESRCH;
-}
-
 static int
 spawn_in(struct guarding *g, int proc_fd, int channel_fd)
 {
 	const struct launcherd *l = g->run->l;
-	autoclose int mnt = openat(proc_fd, "ns/mnt", O_RDONLY | O_CLOEXEC);
-	autoclose int pid = openat(proc_fd, "ns/pid", O_RDONLY | O_CLOEXEC);
-	autoclose int net = openat(proc_fd, "ns/net", O_RDONLY | O_CLOEXEC);
+	autoclose int mnt = inside_namespace(proc_fd, "mnt");
+	autoclose int pid = inside_namespace(proc_fd, "pid");
+	autoclose int net = inside_namespace(proc_fd, "net");
 	autoclose int own = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
 	const struct spawn_broker in = {
 		.tree = l->cgroups,
@@ -453,7 +389,7 @@ static int
 start(struct guarding *g)
 {
 	struct launcherd *l = g->run->l;
-	autoclose int proc_fd = open_init(g->run);
+	autoclose int proc_fd = inside_open(g->run);
 	autoclose int child_end = -1;
 	int pair[2], error;
 

@@ -1,8 +1,8 @@
 /*
  * launcherd: bubblewrap's arguments. Pure: no I/O, descriptors are numbers.
  * The order matters (facts of bubblewrap 0.8.0): a missing parent would be
- * made with mode 0700, so each is made first; masks come after all mounts; the
- * root becomes read-only last.
+ * made with mode 0700, so each is made first; the root becomes read-only last.
+ * Masks are not bubblewrap's: see mask_mount.h.
  */
 #include "launcherd/bwrap_args.h"
 
@@ -377,16 +377,6 @@ put_mounts(struct builder *b, const char **why)
 	return 0;
 }
 
-static void
-put_masks(struct builder *b)
-{
-	const struct sources *s = b->in->sources;
-
-	for (size_t i = 0; i < s->nmasks; i++)
-		put_bind_fd(b->a, s->masks[i].how != PLAN_MASK_PINNED,
-		    b->in->mask_fds[i], s->masks[i].target);
-}
-
 int
 bwrap_args_build(const struct bwrap_input *in, struct bwrap_args *ret,
     const char **ret_why)
@@ -403,16 +393,13 @@ bwrap_args_build(const struct bwrap_input *in, struct bwrap_args *ret,
 		error = put_home(&b, ret_why);
 	if (error == 0)
 		error = put_mounts(&b, ret_why);
-	if (error == 0)
-		put_masks(&b);
 	put2(ret, "--remount-ro", "/");
 	put2(ret, "--chdir", "/");
 	free(b.known);
 	if (error == 0 && ret->error != 0) {
 		error = ret->error;
 		if (error == -E2BIG)
-			*ret_why = "more mounts and protected paths than "
-				   "bubblewrap takes";
+			*ret_why = "more mounts than bubblewrap takes";
 	}
 	if (error < 0)
 		bwrap_args_done(ret);

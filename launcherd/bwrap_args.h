@@ -25,8 +25,6 @@ struct bwrap_input {
 	const struct sources *sources;
 	const struct view_tree *etc;
 	const int *file_fds; /* one for each of plan->files, at its start */
-	const int *mask_fds; /* one for each of sources->masks; consumed by
-				 * bubblewrap, so each its own */
 	int init_fd; /* O_PATH, stockade-init */
 	int connect_fd; /* O_PATH, stockade-connect; -1: none */
 	int etc_fd; /* the copy of /etc */

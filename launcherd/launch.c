@@ -25,6 +25,7 @@
 #include "launcherd/broker_run.h"
 #include "launcherd/bwrap_args.h"
 #include "launcherd/launcherd.h"
+#include "launcherd/masking.h"
 #include "launcherd/view.h"
 #include "protocol/plan.h"
 
@@ -43,8 +44,6 @@ struct launch {
 	struct sources sources;
 	size_t nfiles;
 	int *file_fds;
-	size_t nmasks;
-	int *mask_fds;
 	struct bwrap_args args;
 	int args_fd;
 	struct netns netns;
@@ -158,32 +157,12 @@ step_files(struct launch *la)
 	return 0;
 }
 
-/* What is bound over each protected path; bubblewrap closes each, so each is
- * a descriptor of its own. */
 static int
 step_masks(struct launch *la)
 {
-	const struct view *view = la->l->view;
-	const int over[] = {
-		[PLAN_MASK_EMPTY_DIR] = view_empty_fd(view),
-		[PLAN_MASK_NO_FILE] = view_denied_fd(view),
-		[PLAN_MASK_READ_ONLY] = -1,
-		[PLAN_MASK_PINNED] = -1,
-	};
+	int error = masking_make(la->run, &la->sources, &la->order->user);
 
-	la->mask_fds = calloc(la->sources.nmasks + 1, sizeof(int));
-	if (la->mask_fds == NULL)
-		return failed(la, -ENOMEM, "masks");
-	for (size_t i = 0; i < la->sources.nmasks; i++) {
-		const struct source_mask *m = &la->sources.masks[i];
-		int from = m->fd >= 0 ? m->fd : over[m->how];
-		int fd = fcntl(from, F_DUPFD_CLOEXEC, FD_FLOOR);
-
-		if (fd < 0)
-			return failed(la, -errno, "masks");
-		la->mask_fds[la->nmasks++] = fd;
-	}
-	return 0;
+	return error < 0 ? failed(la, error, "masks") : 0;
 }
 
 /* Links at the root of the view, as the host has them (merged /usr or not). */
@@ -257,7 +236,6 @@ step_args(struct launch *la)
 		.plan = la->plan,
 		.sources = &la->sources,
 		.file_fds = la->file_fds,
-		.mask_fds = la->mask_fds,
 		.init_fd = la->l->init_fd,
 		.connect_fd = la->l->connect_fd,
 	};
@@ -490,9 +468,7 @@ launch_done(struct launch *la)
 	free(la->plan);
 	sources_close(&la->sources);
 	close_all(la->file_fds, la->nfiles);
-	close_all(la->mask_fds, la->nmasks);
 	free(la->file_fds);
-	free(la->mask_fds);
 	bwrap_args_done(&la->args);
 	close_all(&la->args_fd, 1);
 	netns_close(&la->netns);

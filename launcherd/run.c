@@ -23,6 +23,7 @@
 #include "launcherd/exec.h"
 #include "launcherd/launch.h"
 #include "launcherd/launcherd.h"
+#include "launcherd/masking.h"
 #include "launcherd/probe.h"
 #include "launcherd/view.h"
 #include "protocol/cause.h"
@@ -92,6 +93,7 @@ run_free(struct run *run)
 	clear_event(&run->freeze_timer);
 	peer_free(run->init);
 	guarding_free(run->guarding);
+	masking_free(run->masking);
 	close_all(&run->error_fd, 1);
 	close_all(&run->oom_fd, 1);
 	close_all(&run->bwrap.pidfd, 1);
@@ -186,7 +188,7 @@ run_advance(struct run *run)
 		return;
 	}
 	if (run->state != RUN_KILLED || run->bwrap.pid > 0 ||
-	    guarding_alive(run->guarding))
+	    guarding_alive(run->guarding) || masking_alive(run->masking))
 		return;
 	if (run->has_cgroup) {
 		int error = cgroup_state(run->cgroup.fd, &state);
@@ -365,6 +367,24 @@ on_oom_event(evutil_socket_t fd, short what, void *arg)
 
 /* ---------------------------------------------------------------- init */
 
+void
+run_ready(struct run *run)
+{
+	run->state = RUN_READY;
+	run->was_ready = true;
+	(void)evtimer_del(run->timer);
+	close_all(&run->error_fd, 1);
+	if (run->probe != NULL) {
+		probe_run_ready(run->probe, run);
+		return;
+	}
+	(void)PEER_SEND(run->l->supervisor, launch_answer,
+	    .request = run->request, .sandbox = run->sandbox,
+	    .pid = (uint64_t)run->pid, .landlock_abi = run->landlock_abi,
+	    .limits_unset = run->limits_unset);
+	prepare(run->l, PREPARE_MS);
+}
+
 static int
 on_init_ready(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
     size_t nfds)
@@ -379,20 +399,11 @@ on_init_ready(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
 	/* Too late: it is being taken down already. */
 	if (run->state != RUN_STARTING)
 		return 0;
-	run->state = RUN_READY;
-	run->was_ready = true;
 	run->landlock_abi = (unsigned)msg->init_ready.landlock_abi;
-	(void)evtimer_del(run->timer);
-	close_all(&run->error_fd, 1);
-	if (run->probe != NULL) {
-		probe_run_ready(run->probe, run);
-		return 0;
-	}
-	(void)PEER_SEND(run->l->supervisor, launch_answer,
-	    .request = run->request, .sandbox = run->sandbox,
-	    .pid = (uint64_t)run->pid, .landlock_abi = run->landlock_abi,
-	    .limits_unset = run->limits_unset);
-	prepare(run->l, PREPARE_MS);
+	if (run->masking == NULL)
+		run_ready(run);
+	else if (masking_start(run) < 0)
+		run_kill(run, RUN_CAUSE_SERVICE);
 	return 0;
 }
 

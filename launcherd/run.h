@@ -30,6 +30,7 @@ struct event;
 struct exec;
 struct guarding;
 struct launcherd;
+struct masking;
 struct msg_destroy_ask;
 struct msg_freeze_ask;
 struct msg_stat_ask;
@@ -77,6 +78,7 @@ struct run {
 	struct spawned bwrap;
 	struct peer *init;
 	struct guarding *guarding; /* broker_run.h; NULL: no name rules */
+	struct masking *masking; /* masking.h; NULL: none, or all mounted */
 	struct view_tree *etc;
 	unsigned landlock_abi;
 	pid_t pid; /* of bubblewrap, for show */
@@ -132,6 +134,8 @@ struct run_order {
  */
 void run_launch(struct launcherd *, const struct run_order *, int plan_fd,
     int guard_fd);
+/* Init is ready and the masks are mounted: tells so, and commands are taken. */
+void run_ready(struct run *);
 /* Takes the step that is possible now; may free the run. */
 void run_advance(struct run *);
 /* The run goes on for `ms` at most, then it is ended by the service. */

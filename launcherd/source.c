@@ -57,9 +57,8 @@ static const struct pseudo_fs {
 	{ NSFS_MAGIC, "nsfs" },
 };
 
-/* Writes "<what> <path>: <why>" with the path cleaned. Returns error. */
-static int
-refuse(char *reason, int error, const char *what, const char *path,
+int
+source_refuse(char *reason, int error, const char *what, const char *path,
     const char *why)
 {
 	char clean[SOURCE_REASON_MAX / 2];
@@ -116,7 +115,7 @@ check_below(const struct plan *plan, char *const *reals, char *reason)
 		if (mountinfo_read(line, len, &mount) && is_pseudo(mount.type))
 			for (size_t i = 0; i < plan->nmounts; i++)
 				if (path_is_within(mount.point, reals[i]))
-					return refuse(reason, -EPERM,
+					return source_refuse(reason, -EPERM,
 					    "mount source",
 					    plan->mounts[i].source,
 					    "a file "
@@ -180,8 +179,8 @@ check_order(const struct plan *plan, size_t i, char *reason)
 	for (size_t k = 0; k < i; k++)
 		if (path_is_within(plan->mounts[k].target, target) &&
 		    strcmp(plan->mounts[k].target, target) != 0)
-			return refuse(reason, -EINVAL, "mount point", target,
-			    "comes after one below it");
+			return source_refuse(reason, -EINVAL, "mount point",
+			    target, "comes after one below it");
 	return 0;
 }
 
@@ -206,11 +205,12 @@ check_point(const struct plan *plan, const struct sources *s, size_t i,
 		return 0;
 	fd = path_open_beneath(s->mounts[outer - plan->mounts], rest, O_PATH);
 	if (fd < 0)
-		return refuse(reason, fd, "mount point", m->target, NULL);
+		return source_refuse(reason, fd, "mount point", m->target,
+		    NULL);
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (!kind_fits(st.st_mode, m->kind))
-		return refuse(reason, -ESTALE, "mount point", m->target,
+		return source_refuse(reason, -ESTALE, "mount point", m->target,
 		    kind_text(m->kind));
 	return 0;
 }
@@ -226,23 +226,25 @@ open_mount(const struct plan *plan, struct sources *s, size_t i, char *reason)
 	int error;
 
 	if (fd < 0)
-		return refuse(reason, fd, "mount source", m->source, NULL);
+		return source_refuse(reason, fd, "mount source", m->source,
+		    NULL);
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (!kind_fits(st.st_mode, m->kind))
-		return refuse(reason, -ESTALE, "mount source", m->source,
+		return source_refuse(reason, -ESTALE, "mount source", m->source,
 		    kind_text(m->kind));
 	if (m->ino != 0 &&
 	    (m->ino != (uint64_t)st.st_ino || m->dev != (uint64_t)st.st_dev))
-		return refuse(reason, -ESTALE, "mount source", m->source,
+		return source_refuse(reason, -ESTALE, "mount source", m->source,
 		    "was replaced since it was looked up");
 	error = path_of_fd(fd, real, sizeof(real));
 	if (error < 0)
-		return refuse(reason, error, "mount source", m->source,
+		return source_refuse(reason, error, "mount source", m->source,
 		    "has no path any more");
 	why = forbidden_place(fd, real);
 	if (why != NULL)
-		return refuse(reason, -EPERM, "mount source", m->source, why);
+		return source_refuse(reason, -EPERM, "mount source", m->source,
+		    why);
 	error = check_order(plan, i, reason);
 	if (error == 0)
 		error = check_point(plan, s, i, reason);
@@ -286,41 +288,36 @@ view_path(const struct plan *plan, const char *real, char **ret)
 	return 0;
 }
 
+/* Looks at a mask's path in the host's spelling, and checks its kind. */
 static int
-add_mask(struct sources *s, const struct plan_mask *mask, char **target, int fd)
-{
-	struct source_mask *m = &s->masks[s->nmasks];
-
-	m->target = take_ptr(target);
-	m->how = (int)mask->how;
-	m->fd = fd;
-	s->nmasks++;
-	return 0;
-}
-
-/* Opens a mask's path in the host's spelling, and checks its kind. */
-static int
-open_masked(const struct plan_mask *mask, const char *host, char *real,
-    size_t size, char *reason)
+look_at_masked(const struct plan_mask *mask, const char *host, char *real,
+    size_t size, struct source_mask *ret, char *reason)
 {
 	autoclose int fd = path_open(host, O_PATH);
 	struct stat st;
 	int error;
 
 	if (fd < 0)
-		return refuse(reason, fd, "protected path", mask->path, NULL);
+		return source_refuse(reason, fd, "protected path", mask->path,
+		    NULL);
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	/* SPEC C18: a rule of the wrong type refuses the launch. */
 	if ((mask->kind == PLAN_DIR) != S_ISDIR(st.st_mode))
-		return refuse(reason, -ESTALE, "protected path", mask->path,
+		return source_refuse(reason, -ESTALE, "protected path",
+		    mask->path,
 		    mask->kind == PLAN_DIR ? "is not a directory" :
 					     "is a directory");
 	error = path_of_fd(fd, real, size);
 	if (error < 0)
-		return refuse(reason, error, "protected path", mask->path,
-		    "has no path any more");
-	return take_fd(&fd);
+		return source_refuse(reason, error, "protected path",
+		    mask->path, "has no path any more");
+	*ret = (struct source_mask){ .how = (int)mask->how,
+		.system = mask->system,
+		.type = st.st_mode & S_IFMT,
+		.dev = st.st_dev,
+		.ino = st.st_ino };
+	return 0;
 }
 
 /*
@@ -329,35 +326,35 @@ open_masked(const struct plan_mask *mask, const char *host, char *real,
  * point is never a link.
  */
 static int
-open_mask(const struct plan *plan, struct sources *s,
+add_mask(const struct plan *plan, struct sources *s,
     const struct plan_mask *mask, char *reason)
 {
 	const struct plan_mount *outer =
 	    mount_of(plan, plan->nmounts, mask->path);
+	struct source_mask *m = &s->masks[s->nmasks];
 	autofree char *host = NULL;
 	autofree char *target = NULL;
 	char real[PLAN_PATH_MAX + 1];
-	autoclose int fd = -1;
 	const char *rest;
 	int error;
 
 	if (outer == NULL)
-		return refuse(reason, -EINVAL, "protected path", mask->path,
-		    "lies in no mount");
+		return source_refuse(reason, -EINVAL, "protected path",
+		    mask->path, "lies in no mount");
 	rest = rest_of(mask->path, outer->target);
 	if (asprintf(&host, "%s%s%s", outer->source, *rest != '\0' ? "/" : "",
 		rest) < 0) {
 		host = NULL;
 		return -ENOMEM;
 	}
-	fd = open_masked(mask, host, real, sizeof(real), reason);
-	if (fd < 0)
-		return fd;
+	error = look_at_masked(mask, host, real, sizeof(real), m, reason);
+	if (error < 0)
+		return error;
 	/* A pin is writable, so it is never carried to another place. */
 	if (mask->how == PLAN_MASK_PINNED &&
 	    (outer->read_only || strcmp(real, host) != 0))
-		return refuse(reason, -ESTALE, "protected path", mask->path,
-		    "was replaced since it was looked up");
+		return source_refuse(reason, -ESTALE, "protected path",
+		    mask->path, "was replaced since it was looked up");
 	if (strcmp(real, host) == 0)
 		target = strdup(mask->path);
 	else if ((error = view_path(plan, real, &target)) < 0)
@@ -366,33 +363,33 @@ open_mask(const struct plan *plan, struct sources *s,
 		return -ENOMEM;
 	if (target[0] == '\0')
 		return 0;
-	return add_mask(s, mask, &target,
-	    mask->how == PLAN_MASK_READ_ONLY || mask->how == PLAN_MASK_PINNED ?
-		take_fd(&fd) :
-		-1);
+	m->target = take_ptr(&target);
+	s->nmasks++;
+	return 0;
 }
 
 /*
- * A program below /usr that is not to be executed (SPEC J10). Opened with our
- * own ids, but only looked at: it is covered by a file of ours.
+ * A program below /usr that is not to be executed (SPEC J10). Looked at with
+ * our own ids: it is covered by a file of ours.
  */
 static int
-open_system_mask(struct sources *s, const struct plan_mask *mask, char *reason)
+add_system_mask(struct sources *s, const struct plan_mask *mask, char *reason)
 {
-	autofree char *target = NULL;
+	struct source_mask *m = &s->masks[s->nmasks];
 	char real[PLAN_PATH_MAX + 1];
-	autoclose int fd =
-	    open_masked(mask, mask->path, real, sizeof(real), reason);
+	int error =
+	    look_at_masked(mask, mask->path, real, sizeof(real), m, reason);
 
-	if (fd < 0)
-		return fd;
+	if (error < 0)
+		return error;
 	if (!path_is_within(real, SYSTEM_ROOT))
-		return refuse(reason, -EPERM, "protected path", mask->path,
-		    "leads out of " SYSTEM_ROOT);
-	target = strdup(real);
-	if (target == NULL)
+		return source_refuse(reason, -EPERM, "protected path",
+		    mask->path, "leads out of " SYSTEM_ROOT);
+	m->target = strdup(real);
+	if (m->target == NULL)
 		return -ENOMEM;
-	return add_mask(s, mask, &target, -1);
+	s->nmasks++;
+	return 0;
 }
 
 /* Like strcmp, with '/' before every other byte: what lies below a directory
@@ -449,7 +446,6 @@ order_masks(struct sources *s)
 		    (m->how == PLAN_MASK_PINNED && fixed != NULL &&
 			path_is_within(m->target, fixed))) {
 			free(m->target);
-			close_all(&m->fd, 1);
 			continue;
 		}
 		last = m->target;
@@ -474,7 +470,7 @@ open_as_user(const struct plan *plan, struct sources *s, char *reason)
 		error = check_below(plan, s->reals, reason);
 	for (size_t i = 0; i < plan->nmasks && error == 0; i++)
 		if (!plan->masks[i].system)
-			error = open_mask(plan, s, &plan->masks[i], reason);
+			error = add_mask(plan, s, &plan->masks[i], reason);
 	return error;
 }
 
@@ -506,7 +502,7 @@ sources_open(const struct plan *plan, const struct source_user *user,
 	for (size_t i = 0; i < plan->nmasks && error == 0; i++)
 		if (plan->masks[i].system)
 			error =
-			    open_system_mask(&s, &plan->masks[i], ret_reason);
+			    add_system_mask(&s, &plan->masks[i], ret_reason);
 	if (error < 0) {
 		sources_close(&s);
 		return error;
@@ -517,17 +513,21 @@ sources_open(const struct plan *plan, const struct source_user *user,
 }
 
 void
+source_masks_free(struct source_mask *masks, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(masks[i].target);
+	free(masks);
+}
+
+void
 sources_close(struct sources *s)
 {
 	close_all(s->mounts, s->nmounts);
 	for (size_t i = 0; s->reals != NULL && s->reals[i] != NULL; i++)
 		free(s->reals[i]);
 	free(s->reals);
-	for (size_t i = 0; i < s->nmasks; i++) {
-		free(s->masks[i].target);
-		close_all(&s->masks[i].fd, 1);
-	}
+	source_masks_free(s->masks, s->nmasks);
 	free(s->mounts);
-	free(s->masks);
 	memset(s, 0, sizeof(*s));
 }

@@ -8,6 +8,7 @@
 #ifndef LAUNCHERD_SOURCE_H
 #define LAUNCHERD_SOURCE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -20,18 +21,25 @@ struct source_user {
 	const gid_t *groups;
 };
 
-/* A mask as it is applied: links in its spelling were followed. */
+/*
+ * A mask as it is applied (mask_mount.h): links in its spelling were followed.
+ * What is there is remembered by its numbers and not held open, since there
+ * may be more masks than descriptors.
+ */
 struct source_mask {
-	char *target; /* owned */
-	int fd; /* the file itself (read-only and pinned), or -1 */
+	char *target; /* in the view; owned */
 	int how; /* enum plan_mask_how */
+	bool system; /* below /usr: not the user's */
+	mode_t type; /* S_IFMT bits */
+	dev_t dev;
+	ino_t ino;
 };
 
 struct sources {
 	size_t nmounts;
 	int *mounts; /* O_PATH, one for each of plan->mounts */
 	char **reals; /* their real paths, NULL-terminated */
-	size_t nmasks;
+	size_t nmasks; /* in their order: a parent before what lies below */
 	struct source_mask *masks;
 };
 
@@ -47,5 +55,11 @@ struct sources {
 int sources_open(const struct plan *, const struct source_user *,
     struct sources *ret, char ret_reason[SOURCE_REASON_MAX]);
 void sources_close(struct sources *);
+/* Writes "<what> <path>: <why>" with the path cleaned, and the error's own text
+ * for a NULL. Returns error. */
+int source_refuse(char *reason, int error, const char *what, const char *path,
+    const char *why);
+/* Frees an array that was taken out of `masks`; NULL is fine. */
+void source_masks_free(struct source_mask *, size_t n);
 
 #endif

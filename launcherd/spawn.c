@@ -207,6 +207,33 @@ spawn_broker(const struct spawn_broker *in, struct spawned *ret)
 	return r < 0 ? r : 0;
 }
 
+static void __attribute__((noreturn)) masks_child(const struct spawn_masks *in)
+{
+	char reason[SOURCE_REASON_MAX];
+	int error;
+
+	child_stdio(in->null_fd, in->null_fd, in->error_fd, in->null_fd);
+	default_signals();
+	error = cgroup_join_legacy(in->tree, in->cgroup);
+	if (error < 0)
+		child_fail("cgroup", error);
+	error = mask_mount(&in->job, reason);
+	if (error == 0)
+		_exit(0);
+	(void)dprintf(STDERR_FILENO, "%s", reason);
+	_exit(error == -ESTALE ? SPAWN_MASKS_STALE : SPAWN_FAILED);
+}
+
+int
+spawn_masks(const struct spawn_masks *in, struct spawned *ret)
+{
+	int r = clone_child(in->cgroup->fd, ret);
+
+	if (r == 0)
+		masks_child(in);
+	return r < 0 ? r : 0;
+}
+
 int
 spawn_bwrap_option(const char *option, int null_fd, int out_fd,
     struct spawned *ret)

@@ -1,6 +1,6 @@
 /*
- * Starts bubblewrap for a run, and stockade-lookup for a launch. The child is
- * born in the run's cgroup (clone3, CLONE_INTO_CGROUP, Linux 5.7), so no
+ * Starts bubblewrap for a run, what enters a run beside it, and stockade-lookup
+ * for a launch. The child is born in the run's cgroup (clone3, CLONE_INTO_CGROUP, Linux 5.7), so no
  * process of a run is ever outside of it. bwrap(1), clone(2).
  */
 #ifndef LAUNCHERD_SPAWN_H
@@ -8,6 +8,8 @@
 
 #include <stddef.h>
 #include <sys/types.h>
+
+#include "launcherd/mask_mount.h"
 
 struct cgroup;
 struct cgroup_tree;
@@ -60,6 +62,24 @@ struct spawn_broker {
  * would be born in the run's pid namespace, the caller must end.
  */
 int spawn_broker(const struct spawn_broker *, struct spawned *ret);
+
+struct spawn_masks {
+	const struct cgroup_tree *tree;
+	const struct cgroup *cgroup;
+	int null_fd;
+	int error_fd; /* takes the sentence of a failure */
+	struct mask_job job;
+};
+
+/* The exit status of a child that found another file than the look-up. */
+#define SPAWN_MASKS_STALE 3
+
+/*
+ * A child in the run's cgroup that mounts the masks and ends: status 0,
+ * SPAWN_MASKS_STALE or another one. It stays in our pid namespace, where no
+ * process of the run sees it. 0 or -errno.
+ */
+int spawn_masks(const struct spawn_masks *, struct spawned *ret);
 
 /*
  * Runs bubblewrap with the one argument, standard output and error to out_fd;

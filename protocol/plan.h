@@ -21,7 +21,7 @@
 #define PLAN_VERSION 1
 #define PLAN_VERSION_GUARDED 2 /* with roots; none of them is version 1 */
 #define PLAN_MOUNTS_MAX 512
-#define PLAN_MASKS_MAX 4096
+#define PLAN_MASKS_MAX 16384
 #define PLAN_FILES_MAX 32
 #define PLAN_ROOTS_MAX 16
 #define PLAN_ENV_MAX 512

@@ -1,8 +1,10 @@
 """stockade-launcherd with real sandboxes; the test is its supervisor."""
 
 import os
+import random
 import re
 import select
+import shutil
 import signal
 import socket
 import stat
@@ -16,6 +18,9 @@ import launcherbox
 import messages
 from launcherbox import (DIR, EMPTY_DIR, FILE, NO_FILE, NOBODY, PINNED,
                          READ_ONLY, Launcherd)
+
+# Of each kind of race; more by hand.
+SWAPS = int(os.environ.get("STOCKADE_SWAPS", "120"))
 
 pytestmark = pytest.mark.skipif(launcherbox.can_run() is not None,
                                 reason=str(launcherbox.can_run()))
@@ -484,23 +489,258 @@ def test_system_mask_denies_a_program(shared, tree):
     run.destroy()
 
 
-def test_thousand_masks_start(shared, tree):
-    for i in range(1000):
-        with open("%s/%d" % (tree, i), "w") as f:
+def many_files(tree, n):
+    """Names of n files of one byte, a hundred to a directory."""
+    paths = []
+    for i in range(n):
+        if i % 100 == 0:
+            os.mkdir("%s/d%d" % (tree, i // 100))
+        paths.append("%s/d%d/f%d" % (tree, i // 100, i))
+        with open(paths[-1], "w") as f:
             f.write("x")
-    masks = [("%s/%d" % (tree, i), NO_FILE, FILE, False) for i in range(1000)]
-    run = shared.launch(mounts=[(tree, False)], masks=masks)
-    assert run.sh("cat 0 999 2>/dev/null | wc -c", cwd=tree)[1] == b"0\n"
+    subprocess.run(["chown", "-R", str(NOBODY), tree], check=True)
+    return paths
+
+
+def test_masks_start_up_to_their_limit(shared, tree):
+    """More than bubblewrap takes, and than there are descriptors."""
+    paths = many_files(tree, 16385)
+    hows = (NO_FILE, READ_ONLY)
+    masks = [(path, hows[i % 2], FILE, False) for i, path in enumerate(paths)]
+    assert shared.refused(mounts=[(tree, False)], masks=masks).step == "plan"
+    twin = shared.launch(mounts=[(tree, False)])
+    assert twin.sh("cat d*/f* | wc -c; for i in d0/f1 d163/f16383; do "
+                   "echo >$i && echo wrote; done", cwd=tree)[1] == \
+        b"16385\nwrote\nwrote\n"
+    twin.destroy()
+    run = shared.launch(mounts=[(tree, False)], masks=masks[:16384])
+    assert run.sh("cat d*/f* 2>/dev/null | wc -c; find . -type f -size +0 "
+                  "-writable | wc -l; for i in d*/f*; do "
+                  "(echo >$i) 2>/dev/null && echo $i; done; rm d0/f1",
+                  cwd=tree, timeout=60)[:2] == (1, b"8193\n1\nd163/f16384\n")
     run.destroy()
 
 
-def test_more_masks_than_bubblewrap_takes_are_refused(shared, tree):
-    for i in range(3200):
-        with open("%s/%d" % (tree, i), "w") as f:
-            f.write("x")
-    masks = [("%s/%d" % (tree, i), NO_FILE, FILE, False) for i in range(3200)]
-    answer = shared.refused(mounts=[(tree, False)], masks=masks)
-    assert "bubblewrap takes" in answer.reason
+def mask_child(daemon):
+    """The status of launcherd's child that mounts masks, or None."""
+    tids = "/proc/%d/task/%d/children" % ((daemon.process.pid,) * 2)
+    for pid in launcherbox.read_file(tids).split():
+        try:
+            status = dict(line.split(":", 1) for line in launcherbox.read_file(
+                "/proc/%s/status" % pid).splitlines())
+        except OSError:
+            continue
+        if status["Uid"].split()[3] == str(NOBODY) and \
+                status["Name"].strip() == "stockade-launch":
+            return status
+    return None
+
+
+def test_what_mounts_masks_has_one_capability_and_ends_with_the_run(own, tree):
+    masks = [(p, READ_ONLY, FILE, False) for p in many_files(tree, 16384)]
+    sandbox = own.send_launch(mounts=[(tree, False)], masks=masks)
+    own.chan.expect("launch_made", sandbox=sandbox)
+    status, end = None, time.monotonic() + 10
+    while (status is None or int(status["CapPrm"], 16) != 1 << 21) and \
+            time.monotonic() < end:
+        status = mask_child(own) or status
+    for field in ("CapPrm", "CapEff", "CapBnd"):
+        assert int(status[field], 16) == 1 << 21, field
+    for field in ("CapInh", "CapAmb"):
+        assert int(status[field], 16) == 0, field
+    own.chan.send("destroy_ask", sandbox=sandbox, cause=0, grace_ms=0)
+    answer = own.chan.expect("launch_answer", sandbox=sandbox)
+    assert "destroyed while it was starting" in answer.reason
+    assert own.cgroups() == [] and mask_child(own) is None
+
+
+def test_masks_where_mounts_are(shared, tree):
+    """In a read-only mount, in another file system, on a mounted file, and on
+    a directory with a file system mounted in it, now and later."""
+    for name in ("read-only", "fs", "ro/sub", "ro/late", "rw/late"):
+        os.makedirs(os.path.join(tree, name))
+    subprocess.run(["chown", "-R", str(NOBODY), tree], check=True)
+    mounts = [["--bind", tree, tree], ["--make-shared", tree]] + [
+        ["-t", "tmpfs", "-o", "mode=777", "tmpfs", tree + "/" + name]
+        for name in ("fs", "ro/sub")]
+    late = [["-t", "tmpfs", "-o", "mode=777", "tmpfs", tree + "/" + name]
+            for name in ("ro/late", "rw/late")]
+    names = ("read-only/f", "fs/f", "mounted")
+    try:
+        for args in mounts:
+            subprocess.run(["mount"] + args, check=True)
+        for name in names:
+            with open(os.path.join(tree, name), "w") as f:
+                f.write("text")
+            os.chown(os.path.join(tree, name), NOBODY, NOBODY)
+        subprocess.run(["mount", "--bind"] + [tree + "/mounted"] * 2,
+                       check=True)
+        grants = [(tree, False), (tree + "/read-only", True)]
+        masks = [(tree + "/read-only/f", NO_FILE, FILE, False),
+                 (tree + "/fs/f", READ_ONLY, FILE, False),
+                 (tree + "/mounted", READ_ONLY, FILE, False),
+                 (tree + "/ro", READ_ONLY, DIR, False)]
+        tries = ("cat read-only/f", "echo x >fs/f", "echo x >mounted",
+                 "echo x >ro/sub/f")
+        twin = shared.launch(mounts=grants)
+        run = shared.launch(mounts=grants, masks=masks)
+        for line in tries:
+            assert twin.sh(line, cwd=tree)[0] == 0, line
+            assert run.sh(line, cwd=tree)[0] != 0, line
+        assert run.sh("cat fs/f mounted", cwd=tree)[1] == b"x\nx\n"
+        for args in late:
+            subprocess.run(["mount"] + args, check=True)
+        assert twin.sh("echo x >ro/late/f", cwd=tree)[0] == 0
+        assert run.sh("echo x >rw/late/f", cwd=tree)[0] == 0
+        assert run.sh("echo x >ro/late/f", cwd=tree)[0] != 0
+        twin.destroy()
+        run.destroy()
+    finally:
+        subprocess.run(["umount", "-R", tree], check=True)
+
+
+def test_a_grant_in_a_masked_directory_is_masked(shared, tree):
+    os.makedirs(tree + "/a/b")
+    os.mkdir(tree + "/other")
+    subprocess.run(["chown", "-R", str(NOBODY), tree], check=True)
+    grants = [(tree, False), (tree + "/other", tree + "/a/b", DIR, False,
+                              0, 0)]
+    for masks, status in (((), 0), ([(tree + "/a", READ_ONLY, DIR, False)],
+                                    1)):
+        run = shared.launch(mounts=grants, masks=masks)
+        assert min(run.sh("echo x >a/b/f", cwd=tree)[0], 1) == status
+        assert run.sh("cat a/b/f", cwd=tree)[1] == b"x\n"
+        run.destroy()
+
+
+def test_a_run_cannot_take_its_masks_off(shared, tree):
+    with open(tree + "/secret", "w") as f:
+        f.write("text")
+    os.chown(tree + "/secret", NOBODY, NOBODY)
+    masks = [(tree + "/secret", NO_FILE, FILE, False)]
+    script = ("umount secret; umount -l secret; mount -o remount,bind,rw "
+              "secret; mount --bind . /tmp; cat /tmp/secret secret")
+    for userns in (False, True):
+        run = shared.launch(mounts=[(tree, False)], masks=masks,
+                            userns=userns)
+        for line in (script, "unshare -Urm sh -c '%s'" % script):
+            status, out, err = run.sh(line, cwd=tree)
+            assert status != 0 and b"text" not in out, (out, err)
+        run.destroy()
+
+
+def swaps(tree, outside):
+    """Ways to put something else where a protected file was."""
+    name, kept = tree + "/d/secret", tree + "/kept"
+
+    def link():
+        os.rename(name, kept)
+        os.symlink(outside, name)
+
+    def file():
+        shutil.copy(name, kept)
+        os.rename(kept, name)
+
+    def directory():
+        os.unlink(name)
+        os.mkdir(name)
+
+    def parent():
+        os.rename(tree + "/d", tree + "/e")
+        os.symlink("e", tree + "/d")
+
+    def other_parent():
+        os.rename(tree + "/d", tree + "/e")
+        os.mkdir(tree + "/d")
+        shutil.copy(tree + "/e/secret", name)
+
+    def removed():
+        os.unlink(name)
+
+    return link, file, directory, parent, other_parent, removed
+
+
+def make_secret(tree):
+    subprocess.run("rm -rf %s/*; mkdir %s/d; echo text >%s/d/secret; "
+                   "chown -R %d %s" % (tree, tree, tree, NOBODY, tree),
+                   shell=True, check=True)
+
+
+def test_a_swap_between_look_and_mount_does_not_go_through(shared, tree):
+    """Replaced as soon as launcherd has looked, which is before bubblewrap
+    starts: each time the launch fails and says where."""
+    outside = launcherbox.work_tree()
+    with open(outside + "/victim", "w") as f:
+        f.write("text")
+    kinds = len(swaps(tree, outside))
+    masks = [(tree + "/d/secret", READ_ONLY, FILE, False)]
+    make_secret(tree)
+    run = shared.launch(mounts=[(tree, False)], masks=masks)
+    assert run.sh("echo x >d/secret", cwd=tree)[0] != 0
+    run.destroy()
+    run = shared.launch(mounts=[(tree, False)])        # the twin
+    assert run.sh("echo x >d/secret", cwd=tree)[0] == 0
+    run.destroy()
+    for i in range(SWAPS):
+        make_secret(tree)
+        sandbox = shared.send_launch(mounts=[(tree, False)], masks=masks)
+        made = shared.chan.expect("launch_made", sandbox=sandbox)
+        swaps(tree, outside + "/victim")[i % kinds]()
+        answer = shared.chan.expect("launch_answer", sandbox=sandbox)
+        for fd in made.fds:
+            os.close(fd)
+        assert answer.step == "masks" and \
+            tree + "/d/secret: was replaced" in answer.reason, vars(answer)
+    assert shared.cgroups() == []
+    subprocess.run(["rm", "-rf", outside], check=True)
+
+
+def test_a_swap_at_any_moment_masks_nothing_else(shared, tree):
+    outside = launcherbox.work_tree()
+    with open(outside + "/victim", "w") as f:
+        f.write("text")
+    os.chown(outside + "/victim", NOBODY, NOBODY)
+    kinds = len(swaps(tree, outside))
+    masks = [(tree + "/d/secret", READ_ONLY, FILE, False)]
+    counts = [0, 0]
+    for i in range(SWAPS):
+        make_secret(tree)
+        sandbox = shared.send_launch(mounts=[(tree, False),
+                                             (outside, False)], masks=masks)
+        made = shared.chan.expect("launch_made", sandbox=sandbox)
+        time.sleep(random.random() * 0.008)
+        swaps(tree, outside + "/victim")[i % kinds]()
+        answer = shared.chan.expect("launch_answer", sandbox=sandbox)
+        counts[answer.code == 0] += 1
+        if answer.code != 0:
+            assert "was replaced" in answer.reason, vars(answer)
+            for fd in made.fds:
+                os.close(fd)
+            continue
+        # The mask was there first: the host's own swap has taken it along.
+        run = launcherbox.Run(shared, sandbox, made, answer)
+        assert run.sh("echo x >%s/victim" % outside)[0] == 0
+        points = [line.split()[4] for line in launcherbox.read_file(
+            "/proc/%d/mountinfo" % run.pids()[-1]).splitlines()]
+        assert outside + "/victim" not in points
+        run.destroy()
+    assert counts[0] > 0, counts
+    subprocess.run(["rm", "-rf", outside], check=True)
+
+
+def test_a_failure_in_the_middle_leaves_no_run(shared, tree):
+    paths = many_files(tree, 300)
+    masks = [(p, NO_FILE, FILE, False) for p in paths]
+    sandbox = shared.send_launch(mounts=[(tree, False)], masks=masks)
+    made = shared.chan.expect("launch_made", sandbox=sandbox)
+    os.unlink(paths[150])
+    answer = shared.chan.expect("launch_answer", sandbox=sandbox)
+    assert paths[150] + ": was replaced" in answer.reason
+    assert shared.cgroups() == []
+    for fd in made.fds:
+        os.close(fd)
+    with open(paths[0]) as f:
+        assert f.read() == "x"
 
 
 # ------------------------------------------------------------------ plan
