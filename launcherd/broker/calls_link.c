@@ -48,11 +48,8 @@ find_source(struct broker *b, struct request *rq, int flags, struct object *ret)
 		r = ANSWER_CONTINUE;
 	if (r == 0 && (flags & AT_SYMLINK_FOLLOW) != 0)
 		r = resolve_last(b, rq, &place, ret);
-	if (r == 0) {
-		ret->fd = openat(place.dir, place.name,
-		    O_PATH | O_NOFOLLOW | O_CLOEXEC);
-		r = ret->fd < 0 ? -errno : resolve_object(b, ret);
-	}
+	if (r == 0)
+		r = resolve_named(b, &place, ret);
 	place_done(&place);
 	return r == RESOLVE_OBJECT ? 0 : r;
 }

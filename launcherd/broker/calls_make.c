@@ -5,6 +5,7 @@
 #include "launcherd/broker/calls.h"
 
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,13 +18,18 @@
 #include "launcherd/broker/notify.h"
 #include "launcherd/broker/resolve.h"
 
-/* A call that makes one name; `text` is a link's. */
+/* A call that makes one name; `text` is a link's, `device` a node's. */
 struct making {
 	unsigned mask;
 	int (*fn)(const struct place *, const struct making *);
 	mode_t mode;
+	dev_t device;
 	const char *text;
 };
+
+/* Of no driver (admin-guide/devices.txt: major 0 is unnamed), and not the
+ * number of a whiteout, which may be made without CAP_MKNOD. */
+#define NO_DEVICE makedev(0, 1)
 
 static int
 make_directory(const struct place *p, const struct making *m)
@@ -34,7 +40,7 @@ make_directory(const struct place *p, const struct making *m)
 static int
 make_node(const struct place *p, const struct making *m)
 {
-	return mknodat(p->dir, p->name, m->mode, 0);
+	return mknodat(p->dir, p->name, m->mode, m->device);
 }
 
 static int
@@ -84,7 +90,7 @@ int
 call_mkdir(struct broker *b, struct request *rq)
 {
 	struct making m = { DFA_WRITE, make_directory,
-		(mode_t)rq->args[rq->call->extra] & ALLPERMS, NULL };
+		(mode_t)rq->args[rq->call->extra] & ALLPERMS, 0, NULL };
 
 	return make_name(b, rq, &m);
 }
@@ -93,12 +99,17 @@ int
 call_mknod(struct broker *b, struct request *rq)
 {
 	mode_t mode = (mode_t)rq->args[rq->call->extra];
-	struct making m = { DFA_WRITE, make_node, mode, NULL };
+	struct making m = { DFA_WRITE, make_node, mode, 0, NULL };
 
-	/* Devices are made by nobody: Landlock and the missing capability.
-	 * The one without a number, which needs none, included. */
-	if (S_ISCHR(mode) || S_ISBLK(mode))
-		return ANSWER_CONTINUE;
+	if (S_ISCHR(mode) || S_ISBLK(mode)) {
+		/* A whiteout: Landlock refuses it. */
+		if (S_ISCHR(mode) && (unsigned)rq->args[rq->call->extra + 1] ==
+			0)
+			return ANSWER_CONTINUE;
+		/* No device is ever made, for want of CAP_MKNOD: this asks
+		 * the kernel what else is wrong. */
+		m.device = NO_DEVICE;
+	}
 	return make_name(b, rq, &m);
 }
 
@@ -107,7 +118,7 @@ int
 call_symlink(struct broker *b, struct request *rq)
 {
 	static char text[PATH_MAX];
-	struct making m = { DFA_WRITE | DFA_MOVE, make_link, 0, text };
+	struct making m = { DFA_WRITE | DFA_MOVE, make_link, 0, 0, text };
 
 	if (target_string(rq, rq->args[rq->call->extra], text, sizeof(text)) <
 	    0)

@@ -111,14 +111,9 @@ call_truncate(struct broker *b, struct request *rq)
 		r = resolve_last(b, rq, &place, &object);
 	if (r == 0 && !place.guarded)
 		r = ANSWER_CONTINUE;
-	if (r == 0) {
-		object.fd = openat(place.dir, place.name,
-		    O_PATH | O_NOFOLLOW | O_CLOEXEC);
-		r = object.fd < 0 ? -errno : RESOLVE_OBJECT;
-		if (r == RESOLVE_OBJECT && resolve_object(b, &object) != 0)
-			r = ANSWER_CONTINUE;
-	}
-	if (r == RESOLVE_OBJECT)
+	if (r == 0)
+		r = resolve_named(b, &place, &object);
+	if (r == 0 || r == RESOLVE_OBJECT)
 		r = truncate_found(b, rq, &object);
 	place_done(&place);
 	object_done(&object);

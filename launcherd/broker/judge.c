@@ -23,7 +23,7 @@ static struct {
 	unsigned asked;
 	size_t dir_len;
 	size_t name_len;
-	char path[PATH_MAX + NAME_MAX + 2]; /* dir, slash, name */
+	char path[OBJECT_PATH_MAX + NAME_MAX + 2]; /* dir, slash, name */
 } last;
 
 /* The rules' texts lie in it. */
@@ -221,10 +221,7 @@ denies(struct broker *b, const char *dir, size_t dir_len, const char *name,
 
 	if ((v.mask & mask) == 0)
 		return false;
-	if (dir_len < PATH_MAX && name_len <= NAME_MAX)
-		remember(v, mask, dir, dir_len, name, name_len);
-	else
-		return true;
+	remember(v, mask, dir, dir_len, name, name_len);
 	return !in_new_repository(dir, dir_len) ||
 	    others_deny(b->guard, last.path, strlen(last.path), mask);
 }

@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -74,6 +75,69 @@ open_at(int dir, const char *path, uint64_t flags, uint64_t resolve)
 	return fd < 0 ? -errno : (int)fd;
 }
 
+/* Goes from the working directory to the one above; the name of the former in
+ * it. False: it has none. */
+static bool
+step_up(char name[static NAME_MAX + 1])
+{
+	int parent = open("..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = parent < 0 ? NULL : fdopendir(parent);
+	struct stat here, other;
+	struct dirent *row;
+	bool found = false;
+
+	if (dir == NULL && parent >= 0)
+		(void)close(parent);
+	if (dir == NULL)
+		return false;
+	if (fstatat(AT_FDCWD, ".", &here, 0) < 0)
+		here.st_ino = 0;
+	while (!found && (row = readdir(dir)) != NULL) {
+		if (row->d_ino != here.st_ino ||
+		    fstatat(parent, row->d_name, &other, AT_SYMLINK_NOFOLLOW) <
+			0 ||
+		    other.st_ino != here.st_ino || other.st_dev != here.st_dev)
+			continue;
+		(void)snprintf(name, NAME_MAX + 1, "%s", row->d_name);
+		found = fchdir(parent) == 0;
+	}
+	(void)closedir(dir);
+	return found;
+}
+
+/*
+ * The kernel gives no name of more than PATH_MAX bytes. So it is asked for that
+ * of the nearest ancestor that has one, and each name below is looked up by its
+ * number. What the run may not list gets none.
+ */
+static size_t
+name_long(char *ret, size_t size)
+{
+	static char below[PLACE_PATH_MAX];
+	size_t at = sizeof(below) - 1;
+	char name[NAME_MAX + 1];
+	long n;
+
+	do {
+		size_t len;
+
+		if (!step_up(name))
+			return 0;
+		len = strlen(name);
+		if (at < len + 1)
+			return 0;
+		at -= len;
+		memcpy(below + at, name, len);
+		below[--at] = '/';
+		n = syscall(SYS_getcwd, ret, size);
+	} while (n < 0 && errno == ENAMETOOLONG);
+	if (n < 2 || ret[0] != '/' ||
+	    (size_t)n + sizeof(below) - 1 - at > size)
+		return 0;
+	memcpy(ret + n - 1, below + at, sizeof(below) - at);
+	return (size_t)n - 1 + sizeof(below) - 1 - at;
+}
+
 /* The path of a directory; 0 when it has none any more. It becomes the
  * broker's working directory, which nothing else depends on. */
 static size_t
@@ -84,6 +148,8 @@ name_directory(int dir, char *ret, size_t size)
 	if (fchdir(dir) < 0)
 		return 0;
 	n = syscall(SYS_getcwd, ret, size);
+	if (n < 0 && errno == ENAMETOOLONG)
+		return name_long(ret, size);
 	return n < 2 || ret[0] != '/' ? 0 : (size_t)n - 1;
 }
 
@@ -254,7 +320,7 @@ walk_step(struct walk *w)
 static int
 walk_failed(struct walk *w, int error)
 {
-	char dir[PATH_MAX];
+	static char dir[PLACE_PATH_MAX];
 	size_t len = name_directory(w->dir, dir, sizeof(dir));
 
 	if (len > 0 && judge_guards(w->b, dir, len))
@@ -447,6 +513,25 @@ resolve_directory(struct broker *b, struct request *rq, int dirfd,
 }
 
 /* ------------------------------------------------ links in the last place */
+
+int
+resolve_named(const struct broker *b, const struct place *p,
+    struct object *ret)
+{
+	struct stat st;
+
+	ret->fd = openat(p->dir, p->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (ret->fd < 0 || fstat(ret->fd, &st) < 0)
+		return -errno;
+	memcpy(ret->path, p->path, p->len);
+	ret->path[p->len] = '/';
+	memcpy(ret->path + p->len + 1, p->name, p->name_len);
+	ret->len = p->len + 1 + p->name_len;
+	ret->path[ret->len] = '\0';
+	ret->unlinked = st.st_nlink == 0;
+	ret->guarded = judge_guards(b, ret->path, ret->len);
+	return 0;
+}
 
 int
 resolve_object(const struct broker *b, struct object *ret)

@@ -19,13 +19,17 @@ struct request;
  * A name in a pinned directory. `name` has a trailing slash when the caller
  * wrote one: of a directory, then. Done with place_done().
  */
+/* Bytes of the path of a directory; in deeper ones nothing is written. */
+#define PLACE_PATH_MAX (2 * PATH_MAX)
+#define OBJECT_PATH_MAX (PLACE_PATH_MAX + NAME_MAX + 2)
+
 struct place {
 	int dir; /* O_PATH */
 	bool dir_owned;
 	bool slash;
 	bool guarded; /* dir lies in a guarded root */
 	size_t len;
-	char path[PATH_MAX]; /* of dir */
+	char path[PLACE_PATH_MAX]; /* of dir */
 	size_t name_len; /* without the slash */
 	char name[NAME_MAX + 2];
 };
@@ -36,7 +40,7 @@ struct object {
 	bool guarded;
 	bool unlinked; /* has no name any more */
 	size_t len;
-	char path[PATH_MAX + 16];
+	char path[OBJECT_PATH_MAX];
 };
 
 void place_init(struct place *);
@@ -79,6 +83,11 @@ int resolve_link(struct broker *, struct request *, struct place *place,
  * resolve_parent. */
 int resolve_last(struct broker *, struct request *, struct place *place,
     struct object *ret_object);
+
+/* The thing that place names, which is no link: opened, with its path. 0 or
+ * -errno. */
+int resolve_named(const struct broker *, const struct place *,
+    struct object *ret);
 
 /* Fills in path, guarded and unlinked of ret->fd. 0, or ANSWER_CONTINUE when it
  * has no path (a pipe, a socket). */

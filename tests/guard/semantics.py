@@ -175,6 +175,30 @@ def paths_that_are_none(say):
 
 
 @case
+def paths_longer_than_the_kernel_can_name(say):
+    """The longest path of a call, below a directory whose own is long."""
+    deep = "/".join(["d" * 127] * 31)
+    os.makedirs(deep)
+    name = deep + "/" + "n" * (4095 - len(deep) - 1)
+    say("open", try_open(name, os.O_CREAT | os.O_RDWR))
+    say("again", try_open(name, os.O_RDWR))
+    say("truncate", attempt(os.truncate, name, 5), os.stat(name).st_size)
+    say("link", attempt(os.link, name, "short"))
+    say("rename", attempt(os.rename, name, name[:-1]))
+    say("rename back", attempt(os.rename, name[:-1], name))
+    top = os.open(".", os.O_DIRECTORY)
+    os.chdir(deep)
+    say("mkdir", attempt(os.mkdir, "m" * 200), attempt(os.rmdir, "m" * 200))
+    for i in range(3):
+        say("deeper", attempt(os.mkdir, "e" * 255))
+        os.chdir("e" * 255)
+    say("symlink", attempt(os.symlink, "x", "s"), attempt(os.unlink, "s"))
+    os.fchdir(top)
+    say("unlink", attempt(os.unlink, name))
+    shutil.rmtree("d" * 127)
+
+
+@case
 def path_at_the_end_of_a_page(say):
     area = mmap.mmap(-1, 8192)
     base = ctypes.addressof(ctypes.c_char.from_buffer(area))
@@ -211,6 +235,11 @@ def making_and_removing(say):
     say("mknod dir", attempt(os.mknod, "n", stat.S_IFDIR | 0o700))
     say("mknod sock", attempt(os.mknod, "n", stat.S_IFSOCK | 0o700),
         look("n"))
+    for target in ("device", "n", "missing/x", "nowrite/x", "to_new", "dir/"):
+        for kind in (stat.S_IFCHR, stat.S_IFBLK):
+            say("mknod %o %s" % (kind, target), attempt(
+                os.mknod, target, kind | 0o600, os.makedev(1, 3)),
+                look("device"))
     say("unlinkat", attempt(call, "unlinkat", AT_FDCWD, "n", 0x999))
     say("not empty", attempt(os.rmdir, "deep"))
 

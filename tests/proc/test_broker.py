@@ -323,6 +323,27 @@ for old, new in ((ROOT + '/f', two + '/f'), (OUT + '/f', ROOT + '/g'),
         "EXDEV", "None"] + ["EXDEV"] * 4
 
 
+@pytest.mark.parametrize("mode", ["none", "full"])
+def test_names_that_the_kernel_cannot_tell_are_judged(tree, mode):
+    """Deeper than PATH_MAX, where getcwd(2) gives nothing; and so deep that
+    the broker gives up, where nothing at all is made."""
+    box = Box(tree, mode=mode)
+    said = box.run(program(tree, """
+for i in range(45):
+    if attempt(os.mkdir, 'd' * 200) is not None:
+        break
+    os.chdir('d' * 200)
+    if i in (15, 25):
+        print(attempt(os.mkdir, '.env'), attempt(os.mkdir, 'env'))
+print(i)
+"""))[1].split()
+    if mode == "none":
+        assert said == ["None"] * 4 + ["44"]
+        return
+    assert said[:4] == ["EPERM", "None"] * 2 and 30 < int(said[4]) < 44
+    assert len(box.denials) == 2
+
+
 # ---------------------------------------------------------------- attacks
 
 @pytest.mark.parametrize("mode, attempts", [
