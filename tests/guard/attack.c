@@ -35,6 +35,11 @@ static char paths[PATHS][PATH_SIZE];
 static char shared[PATH_SIZE]; /* changed by another thread all the time */
 static atomic_bool stop;
 
+/* How often each thread of a race has changed something. */
+#define FLIPS 3
+#define TURNS_MIN 1000
+static atomic_uint turns[FLIPS];
+
 static _Noreturn void
 die(const char *what)
 {
@@ -55,8 +60,10 @@ static void *
 flip_path(void *arg)
 {
 	(void)arg;
-	for (unsigned i = 0; !atomic_load(&stop); i++)
+	for (unsigned i = 0; !atomic_load(&stop); i++) {
 		memcpy(shared, paths[i % PATHS], PATH_SIZE);
+		atomic_store(&turns[0], i);
+	}
 	return NULL;
 }
 
@@ -69,8 +76,10 @@ flip_directories(void *arg)
 	(void)arg;
 	path_in(a, root, "dir");
 	path_in(b, root, "link");
-	while (!atomic_load(&stop))
+	for (unsigned i = 0; !atomic_load(&stop); i++) {
 		(void)syscall(SYS_renameat2, AT_FDCWD, a, AT_FDCWD, b, 2u);
+		atomic_store(&turns[1], i);
+	}
 	return NULL;
 }
 
@@ -86,8 +95,19 @@ flip_link(void *arg)
 	for (unsigned i = 0; !atomic_load(&stop); i++) {
 		if (symlink(i % 2 == 0 ? root : outside, temp) == 0)
 			(void)rename(temp, name);
+		atomic_store(&turns[2], i);
 	}
 	return NULL;
+}
+
+/* On a busy machine a thread may have had no time yet. */
+static bool
+is_under_way(void)
+{
+	for (size_t i = 0; i < FLIPS; i++)
+		if (atomic_load(&turns[i]) < TURNS_MIN)
+			return false;
+	return true;
 }
 
 static int
@@ -138,14 +158,14 @@ race(unsigned attempts)
 {
 	void *(*const flips[])(
 	    void *) = { flip_path, flip_directories, flip_link };
-	pthread_t threads[3];
+	pthread_t threads[FLIPS];
 	unsigned ok = 0, eperm = 0, eacces = 0, other = 0;
 
 	race_set_up();
-	for (size_t i = 0; i < 3; i++)
+	for (size_t i = 0; i < FLIPS; i++)
 		if (pthread_create(&threads[i], NULL, flips[i], NULL) != 0)
 			die("thread");
-	for (unsigned i = 0; i < attempts; i++) {
+	for (unsigned i = 0; i < attempts || !is_under_way(); i++) {
 		if (attempt(i) >= 0)
 			ok++;
 		else if (errno == EPERM)
@@ -156,7 +176,7 @@ race(unsigned attempts)
 			other++;
 	}
 	atomic_store(&stop, true);
-	for (size_t i = 0; i < 3; i++)
+	for (size_t i = 0; i < FLIPS; i++)
 		(void)pthread_join(threads[i], NULL);
 	(void)printf("ok=%u\neperm=%u\neacces=%u\nother=%u\n", ok, eperm,
 	    eacces, other);
