@@ -140,39 +140,40 @@ probe_seccomp(struct result *r)
 }
 
 /*
- * A character device 0:0 is what overlayfs takes for a deleted file; making
- * one needs no capability (Linux 5.8), so on a private tmpfs only Landlock
- * stands in the way. A pipe in the same place shows that the place is
- * writable.
+ * Landlock is asked before capabilities are (do_mknodat() of the kernel:
+ * security_path_mknod, then vfs_mknod), so the errno of a device in a private
+ * directory tells which of them refused: EACCES is Landlock's, EPERM says that
+ * only CAP_MKNOD was missing. A pipe in the same place shows that the place is
+ * writable. Not the device 0:0, which overlayfs takes for a deleted file:
+ * kernels of 2026 count it as an ordinary file (MAKE_REG), which is granted.
  */
 static void
 probe_landlock(struct result *r)
 {
-	char pipe_path[] = "/tmp/.stockade-probe-XXXXXX";
-	char node[sizeof(pipe_path) + 2];
-	int dir_ok = mkdtemp(pipe_path) != NULL;
+	char dir[] = "/tmp/.stockade-probe-XXXXXX";
+	char node[sizeof(dir) + 2];
 	int made, e;
 
-	if (!dir_ok) {
+	if (mkdtemp(dir) == NULL) {
 		set(r, false, "/tmp is not writable: %s", strerror(errno));
 		return;
 	}
-	(void)snprintf(node, sizeof(node), "%s/n", pipe_path);
+	(void)snprintf(node, sizeof(node), "%s/n", dir);
 	if (mkfifo(node, 0600) < 0) {
 		set(r, false, "no pipe in /tmp: %s", strerror(errno));
-		(void)rmdir(pipe_path);
+		(void)rmdir(dir);
 		return;
 	}
 	(void)unlink(node);
-	made = mknod(node, S_IFCHR | 0600, makedev(0, 0));
+	made = mknod(node, S_IFCHR | 0600, makedev(1, 3));
 	e = errno;
 	if (made == 0) {
 		(void)unlink(node);
-		set(r, false, "a node was made that Landlock forbids");
+		set(r, false, "a device was made that Landlock forbids");
 	} else {
 		set(r, e == EACCES, "refused with %s", strerror(e));
 	}
-	(void)rmdir(pipe_path);
+	(void)rmdir(dir);
 }
 
 static void
