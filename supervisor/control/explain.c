@@ -8,6 +8,7 @@
 
 #include "common/size.h"
 #include "protocol/egress.h"
+#include "protocol/guard.h"
 #include "protocol/rpc.h"
 #include "supervisor/control/session.h"
 
@@ -135,9 +136,99 @@ put_names(const struct plan *plan, const struct session_facts *facts,
 	rpc_close(out);
 }
 
+#define NAMES_SHOWN 256 /* of rules, and of exemptions */
+
+static void
+put_name_rules(const struct guard *guard, struct rpc_out *out)
+{
+	rpc_add_array(out, "rules");
+	for (size_t i = 0; i < guard->nrules && i < NAMES_SHOWN; i++) {
+		const struct guard_rule *rule = &guard->rules[i];
+
+		rpc_open_map(out);
+		rpc_add_str(out, "pattern", rule->text);
+		rpc_add_str(out, "origin", rule->origin);
+		rpc_add_bool(out, "ignoreCase", rule->ignore_case);
+		rpc_add_text(out, "remedy", rule->remedy);
+		rpc_close(out);
+	}
+	rpc_close(out);
+	rpc_add_array(out, "exemptions");
+	for (size_t i = 0; i < guard->nexemptions && i < NAMES_SHOWN; i++) {
+		const struct guard_exemption *e = &guard->exemptions[i];
+
+		rpc_open_map(out);
+		rpc_add_str(out, "pattern", e->text);
+		rpc_add_str(out, "origin", e->origin);
+		rpc_add_bool(out, "inForce", e->roots != 0);
+		rpc_close(out);
+	}
+	rpc_close(out);
+}
+
+/* Below which places which names are denied; `more` of them are not listed. */
+static void
+put_guard(const struct guard *guard, const struct session_facts *facts,
+    struct rpc_out *out)
+{
+	size_t more = 0;
+
+	if (guard == NULL)
+		return;
+	if (guard->nrules > NAMES_SHOWN)
+		more += guard->nrules - NAMES_SHOWN;
+	if (guard->nexemptions > NAMES_SHOWN)
+		more += guard->nexemptions - NAMES_SHOWN;
+	rpc_add_map(out, "names");
+	rpc_add_u64(out, "generation", facts->generation);
+	rpc_add_str(out, "newRepositories",
+	    guard->new_repositories ? "allow" : "deny");
+	rpc_add_array(out, "places");
+	for (size_t i = 0; i < guard->nroots; i++)
+		if (!guard->roots[i].empty)
+			rpc_put_str(out, guard->roots[i].path);
+	rpc_close(out);
+	put_name_rules(guard, out);
+	rpc_add_u64(out, "more", more);
+	rpc_close(out);
+}
+
+static size_t
+exemptions_in_force(const struct guard *guard)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < guard->nexemptions; i++)
+		n += guard->exemptions[i].roots != 0;
+	return n;
+}
+
+static void
+put_names_words(const struct guard *guard, struct rpc_out *out)
+{
+	char text[160];
+	size_t places = 0;
+
+	if (guard == NULL) {
+		rpc_put_str(out, "writes no directory of the host");
+		return;
+	}
+	for (size_t i = 0; i < guard->nroots; i++)
+		places += !guard->roots[i].empty;
+	(void)snprintf(text, sizeof(text),
+	    "below %zu writable places makes, writes, moves and removes no "
+	    "file that one of %zu rules names; %zu exemptions",
+	    places, guard->nrules, exemptions_in_force(guard));
+	rpc_put_str(out, text);
+	if (guard->new_repositories)
+		rpc_put_str(out,
+		    "may configure the git repositories that it makes");
+}
+
 static void
 put_words(const struct plan *plan, const struct session_facts *facts,
-    const struct egress_lists *egress, struct rpc_out *out)
+    const struct egress_lists *egress, const struct guard *guard,
+    struct rpc_out *out)
 {
 	size_t writable = 0, masked = 0;
 	char text[160];
@@ -158,6 +249,7 @@ put_words(const struct plan *plan, const struct session_facts *facts,
 	    "denied",
 	    plan->nmounts, writable, masked);
 	rpc_put_str(out, text);
+	put_names_words(guard, out);
 	if (egress->network)
 		(void)snprintf(text, sizeof(text),
 		    "reaches the network only "
@@ -171,7 +263,8 @@ put_words(const struct plan *plan, const struct session_facts *facts,
 
 void
 explain_put_plan(const struct plan *plan, const struct session_facts *facts,
-    const struct egress_lists *egress, struct rpc_out *out)
+    const struct egress_lists *egress, const struct guard *guard,
+    struct rpc_out *out)
 {
 	rpc_add_str(out, "backend", "native");
 	rpc_add_str(out, "mode", spec_mode_name((enum spec_mode)facts->mode));
@@ -180,9 +273,10 @@ explain_put_plan(const struct plan *plan, const struct session_facts *facts,
 	rpc_add_str(out, "home", plan->home);
 	rpc_add_str(out, "workdir", plan->cwd);
 	rpc_add_bool(out, "userNamespaces", plan->userns);
-	put_words(plan, facts, egress, out);
+	put_words(plan, facts, egress, guard, out);
 	put_mounts(plan, out);
 	put_masks(plan, out);
+	put_guard(guard, facts, out);
 	put_network(egress, out);
 	put_names(plan, facts, out);
 	put_limits(plan, facts, out);

@@ -18,12 +18,14 @@
 #include "common/log.h"
 #include "common/memfd.h"
 #include "common/size.h"
+#include "protocol/guard.h"
 #include "protocol/peer.h"
 #include "supervisor/control/backend.h"
 #include "supervisor/control/client.h"
 #include "supervisor/control/conf.h"
 #include "supervisor/control/control.h"
 #include "supervisor/control/events.h"
+#include "supervisor/control/explain_path.h"
 
 void
 session_answer_fault(struct call *call, const struct spec_fault *fault,
@@ -243,29 +245,33 @@ seal(const char *name, const struct wire_out *bytes)
 }
 
 static int
-ask(struct launch *l, struct spec_fault *fault)
+take_path(struct launch *l, struct spec_fault *fault)
+{
+	const char *path = call_str(l->call, "path");
+
+	if (path == NULL)
+		return 0;
+	l->path = pool_strdup(&l->pool, path);
+	return l->path != NULL ?
+	    0 :
+	    spec_fault_set(fault, API_INTERNAL, NULL, "out of memory");
+}
+
+/* Takes fd, or the -errno of making it. */
+static int
+send_question(struct launch *l, int question_fd, struct spec_fault *fault)
 {
 	struct msg_lookup_ask msg = { .request = l->request,
 		.client = l->client,
 		.run_uid = l->run_uid };
-	struct wire_out question;
-	int fd, r;
+	int fd = question_fd;
+	int r = fd < 0 ? fd : start_timer(l);
 
-	if (plan_ask(l->spec, l->control->conf, &l->pool, &l->asked, fault) !=
-	    0)
-		return -EINVAL;
-	wire_out_init(&question);
-	plan_ask_encode(&l->asked, &question);
-	fd = seal("lookup", &question);
-	wire_out_done(&question);
-	r = fd < 0 ? fd : start_timer(l);
-	if (r < 0) {
-		if (fd >= 0)
-			(void)close(fd);
-	} else {
+	if (r < 0)
+		close_all(&fd, 1);
+	else
 		r = peer_send(l->control->supervisor, MSG_lookup_ask, &msg, &fd,
 		    1);
-	}
 	if (r == 0)
 		return 0;
 	(void)spec_fault_set(fault, API_HOST_ERROR, NULL,
@@ -274,26 +280,129 @@ ask(struct launch *l, struct spec_fault *fault)
 	return -EINVAL;
 }
 
-void
-launch_start(struct control *control, struct call *call, bool explain)
+/* With the path that the rules are asked about; one that is relative to a plan
+ * that does not stand yet is not looked up. */
+static int
+ask_path(struct launch *l, struct spec_fault *fault)
+{
+	const char *clean;
+
+	if (l->path == NULL || l->path[0] != '/')
+		return 0;
+	clean = spec_path_clean(&l->pool, l->path, strlen(l->path));
+	if (clean == NULL || plan_ask_path(&l->pool, clean, &l->asked) == 0)
+		return 0;
+	return spec_fault_set(fault, API_LIMIT, "path", "path: it is too long");
+}
+
+static int
+ask(struct launch *l, struct spec_fault *fault)
+{
+	struct wire_out question;
+	int fd;
+
+	if (plan_ask(l->spec, l->control->conf, &l->pool, &l->asked, fault) !=
+		0 ||
+	    ask_path(l, fault) != 0)
+		return -EINVAL;
+	wire_out_init(&question);
+	plan_ask_encode(&l->asked, &question);
+	fd = seal("lookup", &question);
+	wire_out_done(&question);
+	return send_question(l, fd, fault);
+}
+
+/* NULL after the answer. */
+static struct launch *
+launch_new(struct control *control, struct call *call)
 {
 	struct launch *l = calloc(1, sizeof(*l));
 	const struct caller *who = call_caller(call);
-	struct spec_fault fault;
 
 	if (l == NULL) {
 		call_fail_internal(call, -ENOMEM, "launch");
-		return;
+		return NULL;
 	}
 	l->control = control;
 	l->call = call;
 	l->client = who->client;
 	l->owner = who->uid;
-	l->explain = explain;
-	l->replace = call_bool(call, "replace", false);
 	l->request = control_number(control);
 	TAILQ_INSERT_TAIL(&control->sessions->launches, l, entry);
-	if (spec_parse(rpc_map(call_params(call), "spec"), &l->spec, &fault) !=
+	return l;
+}
+
+/* Without an answer of the look-up the rules are told all the same. */
+static void
+answer_path_of(struct launch *l)
+{
+	struct session *s = session_of_sandbox(l->control, l->path_of);
+
+	if (s == NULL)
+		call_fail(l->call, API_NOT_FOUND, NULL,
+		    "there is no such session");
+	else
+		explain_answer(l->call, session_plan_of(s), session_guard_of(s),
+		    session_facts_of(s), l);
+	l->call = NULL;
+	launch_free(l);
+}
+
+/* Only the path; nothing is searched. */
+static int
+ask_path_alone(struct launch *l, struct spec_fault *fault)
+{
+	autofree struct lookup_question *question = calloc(1, sizeof(*question));
+	struct wire_out bytes;
+	int fd;
+
+	if (question == NULL)
+		return -ENOMEM;
+	question->items[question->nitems++].path = l->path;
+	wire_out_init(&bytes);
+	lookup_question_encode(question, &bytes);
+	fd = seal("lookup", &bytes);
+	wire_out_done(&bytes);
+	return send_question(l, fd, fault);
+}
+
+void
+launch_explain_path(struct session *s, struct call *call)
+{
+	struct launch *l = launch_new(s->control, call);
+	struct spec_fault fault;
+
+	if (l == NULL)
+		return;
+	l->explain = true;
+	l->path_of = s->sandbox;
+	l->run_uid = session_facts_of(s)->uid;
+	if (take_path(l, &fault) != 0) {
+		refuse(l, &fault);
+		return;
+	}
+	l->path = explain_path_clean(&l->pool, l->path, session_plan_of(s));
+	if (l->path == NULL) {
+		(void)spec_fault_set(&fault, API_BAD_PATH, NULL,
+		    "path: a path without .. is expected");
+		refuse(l, &fault);
+	} else if (ask_path_alone(l, &fault) != 0) {
+		answer_path_of(l);
+	}
+}
+
+void
+launch_start(struct control *control, struct call *call, bool explain)
+{
+	struct launch *l = launch_new(control, call);
+	struct spec_fault fault;
+
+	if (l == NULL)
+		return;
+	l->explain = explain;
+	l->replace = call_bool(call, "replace", false);
+	if ((explain && take_path(l, &fault) != 0) ||
+	    spec_parse(rpc_map(call_params(call), "spec"), &l->spec, &fault) !=
 		0 ||
 	    choose_backend(l, &fault) != 0 || choose_user(l, &fault) != 0 ||
 	    check_quota(l, &fault) != 0 || ask(l, &fault) != 0)
@@ -305,15 +414,30 @@ launch_start(struct control *control, struct call *call, bool explain)
 static void
 answer_plan(struct launch *l)
 {
-	struct rpc_out *out = call_begin(l->call);
+	const struct plan_made *made = l->made;
+	autofree struct guard *guard = NULL;
 	char digest[2 * PLAN_DIGEST + 1];
+	struct rpc_out *out;
 
-	session_hex(l->made->digest, PLAN_DIGEST, digest);
-	rpc_add_map(out, "plan");
-	rpc_add_str(out, "digest", digest);
-	explain_put_plan(l->made->plan, l->made->facts, l->made->egress, out);
-	rpc_close(out);
-	call_end(l->call);
+	if (made->plan->nroots > 0)
+		guard = malloc(sizeof(*guard));
+	if (made->plan->nroots > 0 &&
+	    (guard == NULL ||
+		guard_decode(made->guard_bytes.data, made->guard_bytes.len,
+		    guard) < 0)) {
+		call_fail_internal(l->call, -ENOMEM, "explain");
+	} else if (l->path != NULL) {
+		explain_answer(l->call, made->plan, guard, made->facts, l);
+	} else {
+		session_hex(made->digest, PLAN_DIGEST, digest);
+		out = call_begin(l->call);
+		rpc_add_map(out, "plan");
+		rpc_add_str(out, "digest", digest);
+		explain_put_plan(made->plan, made->facts, made->egress, guard,
+		    out);
+		rpc_close(out);
+		call_end(l->call);
+	}
 	l->call = NULL;
 	launch_free(l);
 }
@@ -522,6 +646,29 @@ lookup_error(uint64_t error)
 	}
 }
 
+/* What was found at the path that is asked about: the last question. */
+static void
+take_found(struct launch *l, const struct lookup_results *results)
+{
+	const struct lookup_result *from;
+	struct lookup_result *to;
+
+	if (results->nresults == 0 || results->nresults !=
+		(l->path_of != 0 ? 1 : l->asked.n) ||
+	    (l->path_of == 0 &&
+		l->asked.items[l->asked.n - 1].role != PLAN_ROLE_EXPLAIN))
+		return;
+	from = &results->results[results->nresults - 1];
+	to = pool_alloc(&l->pool, 1, sizeof(*to));
+	if (to == NULL)
+		return;
+	*to = *from;
+	to->literal = l->path;
+	to->resolved = pool_strdup(&l->pool, from->resolved);
+	if (to->resolved != NULL)
+		l->found = to;
+}
+
 static int
 make_plan(struct launch *l, const struct msg_lookup_answer *m, int fd,
     struct spec_fault *fault)
@@ -549,7 +696,9 @@ make_plan(struct launch *l, const struct msg_lookup_answer *m, int fd,
 		r = spec_fault_set(fault, API_LOOKUP_FAILED, NULL,
 		    "the look-up's answer cannot be read");
 	else
-		r = plan_make(&in, &l->made, fault);
+		r = l->path_of != 0 ? 0 : plan_make(&in, &l->made, fault);
+	if (r == 0)
+		take_found(l, results);
 	memfd_unmap(&map);
 	return r;
 }
@@ -570,6 +719,12 @@ sessions_on_lookup_answer(void *ctx, struct peer *peer,
 			break;
 	if (l == NULL || l->made != NULL)
 		return 0; /* timed out meanwhile */
+	if (l->path_of != 0) {
+		if (m->error == 0)
+			(void)make_plan(l, m, fd, &fault);
+		answer_path_of(l);
+		return 0;
+	}
 	if (m->error != 0) {
 		(void)spec_fault_set(&fault, lookup_error(m->error), NULL, "%s",
 		    m->reason[0] != '\0' ? m->reason : "the look-up failed");

@@ -254,6 +254,15 @@ add_programs(struct asker *a)
 }
 
 int
+plan_ask_path(struct pool *pool, const char *path, struct plan_asked *ret)
+{
+	struct asker a = { pool, ret, 0 };
+
+	(void)add(&a, PLAN_ROLE_EXPLAIN, path, "path");
+	return a.error;
+}
+
+int
 plan_ask(const struct spec *spec, const struct conf *conf, struct pool *pool,
     struct plan_asked *ret, struct spec_fault *fault)
 {

@@ -30,6 +30,7 @@ enum plan_role {
 	PLAN_ROLE_BARE_MARK, /* three of them make a bare repository */
 	PLAN_ROLE_BARE_WRITE, /* holds where they do */
 	PLAN_ROLE_PIN, /* .git of a root: stays in its place */
+	PLAN_ROLE_EXPLAIN, /* one that a client asks about; decides nothing */
 	PLAN_ROLE_EXEC, /* SPEC App.9 */
 };
 
@@ -53,6 +54,10 @@ struct plan_asked {
  * holds, a pattern in the configuration, no memory. */
 int plan_ask(const struct spec *spec, const struct conf *conf,
     struct pool *pool, struct plan_asked *ret, struct spec_fault *fault);
+
+/* One more path, behind those of plan_ask(), which decides nothing. It must
+ * live as long as the question. 0 or -E2BIG. */
+int plan_ask_path(struct pool *pool, const char *path, struct plan_asked *ret);
 
 /* The directory below the home that the adapter keeps its state in (".codex");
  * NULL for none, also without an adapter. */

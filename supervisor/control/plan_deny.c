@@ -100,6 +100,7 @@ is_write_rule(const struct plan_maker *m, const struct plan_item *item)
 	case PLAN_ROLE_DENY_READ:
 	case PLAN_ROLE_BARE_MARK:
 	case PLAN_ROLE_PIN:
+	case PLAN_ROLE_EXPLAIN:
 	case PLAN_ROLE_EXEC:
 		break;
 	}

@@ -213,18 +213,23 @@ matches_mask(const struct match *m, const struct plan_mask *mask,
 	    path_is_within(path, mask->path);
 }
 
-static void
-tell_mask(const struct match *m, const char *mask)
+const char *
+refusals_mask_remedy(const char *mask)
 {
 	const char *base = strrchr(mask, '/') + 1;
 
-	m->ret->rule = "protected path";
 	if (strstr(mask, "/.git/") != NULL &&
 	    (strcmp(base, "config") == 0 ||
 		strcmp(base, "config.worktree") == 0))
-		m->ret->remedy = "git -c NAME=VALUE, or set it outside the run";
-	else
-		m->ret->remedy = "a change outside the run";
+		return "git -c NAME=VALUE, or set it outside the run";
+	return "a change outside the run";
+}
+
+static void
+tell_mask(const struct match *m, const char *mask)
+{
+	m->ret->rule = "protected path";
+	m->ret->remedy = refusals_mask_remedy(mask);
 }
 
 /* The path is in ret->path. */

@@ -53,6 +53,9 @@ struct refusal_place {
 	const char *remedy;
 };
 
+/* What helps where this mask keeps a path from being written; static. */
+const char *refusals_mask_remedy(const char *mask);
+
 /*
  * Whether a line of a kind that is not REFUSAL_DENIED names a path that the
  * plan is the cause for: for READ_ONLY in a mask or in a read-only mount, for

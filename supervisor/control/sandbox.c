@@ -36,37 +36,6 @@ method_sandbox_launch(struct control *control, struct call *call)
 	launch_start(control, call, false);
 }
 
-void
-method_sandbox_explain(struct control *control, struct call *call)
-{
-	const msgpack_object *params = call_params(call);
-	struct rpc_out *out;
-	struct session *s;
-	char digest[2 * PLAN_DIGEST + 1];
-
-	if ((rpc_find(params, "spec") != NULL) ==
-	    (call_str(call, "sessionId") != NULL)) {
-		call_fail(call, API_BAD_PARAMS, "spec",
-		    "exactly one of spec and sessionId is expected");
-		return;
-	}
-	if (rpc_find(params, "spec") != NULL) {
-		launch_start(control, call, true);
-		return;
-	}
-	s = named(control, call);
-	if (s == NULL)
-		return;
-	session_hex(s->digest, PLAN_DIGEST, digest);
-	out = call_begin(call);
-	rpc_add_map(out, "plan");
-	rpc_add_str(out, "digest", digest);
-	explain_put_plan(session_plan_of(s), session_facts_of(s),
-	    session_egress_of(s), out);
-	rpc_close(out);
-	call_end(call);
-}
-
 /* ------------------------------------------------ suspend and resume */
 
 static void

@@ -86,6 +86,11 @@ struct launch {
 	uint64_t client;
 	uid_t owner;
 	bool explain; /* answer the plan, start nothing */
+	/* With explain: a path that is asked about, in `pool`, and what the
+	 * run's user finds there; of this live sandbox, or 0: of the spec. */
+	const char *path;
+	uint64_t path_of;
+	struct lookup_result *found;
 	bool replace;
 	uint64_t request;
 	uint64_t run_uid;
@@ -242,9 +247,10 @@ int session_timer(struct session *, struct event **timer, uint64_t ms,
  * were stripped, and mounts. */
 void session_put_handle(const struct session *, struct rpc_out *, bool full);
 void session_put_details(const struct session *, struct rpc_out *, bool full);
-/* explain.c: the plan as data into an open map. */
+/* explain.c: the plan as data into an open map; the table is NULL when the plan
+ * has no roots. */
 void explain_put_plan(const struct plan *, const struct session_facts *,
-    const struct egress_lists *, struct rpc_out *);
+    const struct egress_lists *, const struct guard *, struct rpc_out *);
 void explain_put_confinement(const struct session_facts *, const struct plan *,
     uint64_t landlock_abi, uint64_t limits_unset, struct rpc_out *);
 void session_hex(const uint8_t *bytes, size_t n, char *ret);
@@ -254,6 +260,12 @@ void session_hex(const uint8_t *bytes, size_t n, char *ret);
 /* Starts a launch for a call; `explain` true: answers the plan and stops
  * there. Takes the call. */
 void launch_start(struct control *, struct call *call, bool explain);
+/* A look-up of call's parameter `path` for a live session, which answers it.
+ * Takes the call. */
+void launch_explain_path(struct session *, struct call *call);
+/* explain_ask.c: answers from what is there now. */
+void explain_answer(struct call *, const struct plan *, const struct guard *,
+    const struct session_facts *, const struct launch *);
 /* The session that it waited for is gone. */
 void launch_go_on(struct launch *);
 void launch_free(struct launch *);

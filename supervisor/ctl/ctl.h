@@ -8,6 +8,8 @@
  *	remedy.c	the service's words in those of the options
  *	json.c text.c escape.c	both forms of output
  *	show.c		ps inspect events violations kill pause resume probe status
+ *			reload
+ *	why.c		why
  *	run.c		run and exec, from the options to the exit status
  *	run_spec.c	the spec, with toolchains.c and adapters.c
  *	follow.c	events, signals and bytes until the command has ended
@@ -94,6 +96,8 @@ int ctl_pause(struct ctl *ctl, int argc, char **argv);
 int ctl_resume(struct ctl *ctl, int argc, char **argv);
 int ctl_probe(struct ctl *ctl, int argc, char **argv);
 int ctl_status(struct ctl *ctl, int argc, char **argv);
+int ctl_reload(struct ctl *ctl, int argc, char **argv);
+int ctl_why(struct ctl *ctl, int argc, char **argv);
 
 /* "stockade: ..." on standard error; never with text from outside that was
  * not cleaned. */

@@ -36,14 +36,17 @@ static const struct command {
 	    "end a session, or signal its commands" },
 	{ "pause", ctl_pause, "SESSION", "freeze a session" },
 	{ "resume", ctl_resume, "SESSION", "continue a frozen session" },
+	{ "why", ctl_why, "path PATH [--session ID] [options of run]",
+	    "say which rule decides about a path, and what would allow it" },
 	{ "probe", ctl_probe, "", "show what this host offers" },
 	{ "status", ctl_status, "", "show how the service stands" },
+	{ "reload", ctl_reload, "", "read the configuration again" },
 };
 
 /* Words of the specification whose parts are not built. */
-static const char *const later[] = { "shell", "why", "approvals", "approve",
+static const char *const later[] = { "shell", "approvals", "approve",
 	"deny", "rules", "audit", "creds", "doctor", "matrix", "worktree",
-	"top", "reload", "hook" };
+	"top", "hook" };
 
 static void
 usage(FILE *to)

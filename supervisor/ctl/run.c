@@ -26,7 +26,7 @@
 #include "supervisor/ctl/tty.h"
 
 #define AT(m) offsetof(struct run_options, m)
-static const struct option_row run_rows[] = {
+const struct option_row run_rows[RUN_ROWS] = {
 	{ "-C", true, option_set_text, AT(dir),
 	    "DIR", "mount DIR writable and run in it" },
 	{ "--mount", true, option_add_text, AT(mounts),

@@ -41,7 +41,12 @@ struct run_options {
 	bool new_repositories;
 	bool json;
 	bool quiet;
+	const char *session; /* --session, of `why` */
 };
+
+/* The options of `run`, which `why` takes too. */
+#define RUN_ROWS 19
+extern const struct option_row run_rows[RUN_ROWS];
 
 /* One command on its way. */
 struct run {

@@ -1,6 +1,6 @@
 /*
  * The subcommands that ask and show: ps inspect events violations kill pause
- * resume probe status.
+ * resume probe status reload.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -651,6 +651,50 @@ ctl_status(struct ctl *ctl, int argc, char **argv)
 		r = put_json(msg.result);
 	else
 		put_status(msg.result);
+	rpc_done(&msg);
+	return fflush(stdout) == 0 ? r : CTL_FAILED;
+}
+
+/* ---------------------------------------------------------------- reload */
+
+/* Sentences that came and went, then what has not taken effect. */
+static void
+put_reload(const msgpack_object *result)
+{
+	for (size_t i = 0; i < rpc_count(result, "changed"); i++)
+		(void)puts(text_clean(rpc_str_at(result, "changed", i)));
+	for (size_t i = 0; i < rpc_count(result, "warnings"); i++) {
+		const char *text = rpc_str_at(result, "warnings", i);
+
+		/* A sentence of the configuration, or one about sessions. */
+		if (strstr(text, "sessions ") != NULL)
+			ctl_say("%s", text_clean(text));
+		else
+			ctl_say("%s takes effect with a restart",
+			    text_clean(text));
+	}
+}
+
+int
+ctl_reload(struct ctl *ctl, int argc, char **argv)
+{
+	static const struct option_row rows[] = { OPTION_JSON };
+	struct show show = { 0 };
+	struct rpc_message msg;
+	const char *arg;
+	int r = read_args(ctl, "reload", rows, ARRAY_LEN(rows), &show, argc,
+	    argv, 0, 0, &arg);
+
+	if (r == 0)
+		r = service_connect(ctl);
+	if (r == 0)
+		r = service_call(ctl, "admin.reload", NULL, &msg);
+	if (r != 0)
+		return r;
+	if (ctl->json)
+		r = put_json(msg.result);
+	else
+		put_reload(msg.result);
 	rpc_done(&msg);
 	return fflush(stdout) == 0 ? r : CTL_FAILED;
 }

@@ -50,8 +50,7 @@ LATER = """egress.update egress.explain policy.check policy.resolve
     worktree.rescue file.read file.write file.edit file.applyPatch file.search
     file.find file.searchFiles admin.audit admin.doctor""".split()
 # What a method that exists does not do yet.
-PARTLY = {"sandbox.explain": ("path host command ref platform",
-                              "decision rule why remedy profile")}
+PARTLY = {"sandbox.explain": ("host command ref platform", "profile")}
 EVENTS = """stdout stderr exit starting ready killed violation state notice
     terminal.output overrun""".split()
 EVENTS_LATER = "push egress terminal.title terminal.exit".split()
