@@ -258,45 +258,18 @@ open_mount(const struct plan *plan, struct sources *s, size_t i, char *reason)
 	return 0;
 }
 
-/* The view's path of a real path of the host: the mount whose source holds it,
- * the longest. Empty text when it is not in the view. */
+/* Looks at what a mask is for and remembers it; refuses another kind. Takes
+ * the descriptor, or the error of opening it. */
 static int
-view_path(const struct plan *plan, const char *real, char **ret)
+look_at_masked(const struct plan_mask *mask, int opened,
+    struct source_mask *ret, char *reason)
 {
-	const struct plan_mount *best = NULL;
-	const char *rest;
-	char *path;
-
-	for (size_t i = 0; i < plan->nmounts; i++) {
-		const struct plan_mount *m = &plan->mounts[i];
-
-		if (path_is_within(real, m->source) &&
-		    (best == NULL || strlen(m->source) >= strlen(best->source)))
-			best = m;
-	}
-	if (best == NULL) {
-		path = strdup("");
-	} else {
-		rest = rest_of(real, best->source);
-		if (asprintf(&path, "%s%s%s", best->target,
-			*rest != '\0' ? "/" : "", rest) < 0)
-			path = NULL;
-	}
-	if (path == NULL)
-		return -ENOMEM;
-	*ret = path;
-	return 0;
-}
-
-/* Looks at a mask's path in the host's spelling, and checks its kind. */
-static int
-look_at_masked(const struct plan_mask *mask, const char *host, char *real,
-    size_t size, struct source_mask *ret, char *reason)
-{
-	autoclose int fd = path_open(host, O_PATH);
+	autoclose int fd = opened;
 	struct stat st;
-	int error;
 
+	if (fd == -ELOOP)
+		return source_refuse(reason, -ESTALE, "protected path",
+		    mask->path, "was replaced since it was looked up");
 	if (fd < 0)
 		return source_refuse(reason, fd, "protected path", mask->path,
 		    NULL);
@@ -308,10 +281,6 @@ look_at_masked(const struct plan_mask *mask, const char *host, char *real,
 		    mask->path,
 		    mask->kind == PLAN_DIR ? "is not a directory" :
 					     "is a directory");
-	error = path_of_fd(fd, real, size);
-	if (error < 0)
-		return source_refuse(reason, error, "protected path",
-		    mask->path, "has no path any more");
 	*ret = (struct source_mask){ .how = (int)mask->how,
 		.system = mask->system,
 		.type = st.st_mode & S_IFMT,
@@ -320,10 +289,22 @@ look_at_masked(const struct plan_mask *mask, const char *host, char *real,
 	return 0;
 }
 
+/* What lies at `rest` in a mount, or the mount's own root. */
+static int
+open_in(int mount_fd, const char *rest)
+{
+	int fd;
+
+	if (*rest != '\0')
+		return path_open_beneath(mount_fd, rest, O_PATH);
+	fd = fcntl(mount_fd, F_DUPFD_CLOEXEC, 0);
+	return fd < 0 ? -errno : fd;
+}
+
 /*
- * A mask of a path in a mount. Its spelling may lead through links; the mount
- * is then made on what they lead to, if that is in the view at all: a mount
- * point is never a link.
+ * A mask of a path in a mount, looked up in what was opened for the mount and
+ * not by its path, which may lead elsewhere by now. control has resolved the
+ * links that were there; one that is there now was put there since.
  */
 static int
 add_mask(const struct plan *plan, struct sources *s,
@@ -332,38 +313,24 @@ add_mask(const struct plan *plan, struct sources *s,
 	const struct plan_mount *outer =
 	    mount_of(plan, plan->nmounts, mask->path);
 	struct source_mask *m = &s->masks[s->nmasks];
-	autofree char *host = NULL;
-	autofree char *target = NULL;
-	char real[PLAN_PATH_MAX + 1];
 	const char *rest;
 	int error;
 
 	if (outer == NULL)
 		return source_refuse(reason, -EINVAL, "protected path",
 		    mask->path, "lies in no mount");
+	/* A pin is writable. */
+	if (mask->how == PLAN_MASK_PINNED && outer->read_only)
+		return source_refuse(reason, -ESTALE, "protected path",
+		    mask->path, "lies in a read-only mount");
 	rest = rest_of(mask->path, outer->target);
-	if (asprintf(&host, "%s%s%s", outer->source, *rest != '\0' ? "/" : "",
-		rest) < 0) {
-		host = NULL;
-		return -ENOMEM;
-	}
-	error = look_at_masked(mask, host, real, sizeof(real), m, reason);
+	error = look_at_masked(mask,
+	    open_in(s->mounts[outer - plan->mounts], rest), m, reason);
 	if (error < 0)
 		return error;
-	/* A pin is writable, so it is never carried to another place. */
-	if (mask->how == PLAN_MASK_PINNED &&
-	    (outer->read_only || strcmp(real, host) != 0))
-		return source_refuse(reason, -ESTALE, "protected path",
-		    mask->path, "was replaced since it was looked up");
-	if (strcmp(real, host) == 0)
-		target = strdup(mask->path);
-	else if ((error = view_path(plan, real, &target)) < 0)
-		return error;
-	if (target == NULL)
+	m->target = strdup(mask->path);
+	if (m->target == NULL)
 		return -ENOMEM;
-	if (target[0] == '\0')
-		return 0;
-	m->target = take_ptr(&target);
 	s->nmasks++;
 	return 0;
 }
@@ -376,10 +343,14 @@ static int
 add_system_mask(struct sources *s, const struct plan_mask *mask, char *reason)
 {
 	struct source_mask *m = &s->masks[s->nmasks];
+	autoclose int fd = path_open(mask->path, O_PATH);
 	char real[PLAN_PATH_MAX + 1];
-	int error =
-	    look_at_masked(mask, mask->path, real, sizeof(real), m, reason);
+	int error = fd < 0 ? 0 : path_of_fd(fd, real, sizeof(real));
 
+	if (error < 0)
+		return source_refuse(reason, error, "protected path",
+		    mask->path, "has no path any more");
+	error = look_at_masked(mask, take_fd(&fd), m, reason);
 	if (error < 0)
 		return error;
 	if (!path_is_within(real, SYSTEM_ROOT))

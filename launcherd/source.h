@@ -22,9 +22,8 @@ struct source_user {
 };
 
 /*
- * A mask as it is applied (mask_mount.h): links in its spelling were followed.
- * What is there is remembered by its numbers and not held open, since there
- * may be more masks than descriptors.
+ * A mask as it is applied (mask_mount.h). What is there is remembered by its
+ * numbers and not held open, since there may be more masks than descriptors.
  */
 struct source_mask {
 	char *target; /* in the view; owned */

@@ -439,10 +439,11 @@ def test_a_pinned_directory_stays_and_is_never_a_way_to_write(shared, tree):
         assert run.sh(line, cwd=tree)[0] != 0, line
     assert run.sh("mv real away && mv away real", cwd=tree)[0] == 0
     run.destroy()
-    for path, read_only in (("/link", False), ("/real", True)):
+    for path, read_only, why in (("/link", False, "was replaced"),
+                                 ("/real", True, "read-only mount")):
         answer = shared.refused(mounts=[(tree, read_only)],
                                 masks=[(tree + path, PINNED, DIR, False)])
-        assert "was replaced" in answer.reason
+        assert why in answer.reason
     answer = shared.refused(mounts=[(tree, False)],
                             masks=[(tree + "/pin/g", PINNED, FILE, False)])
     assert answer.step == "plan"
@@ -454,16 +455,33 @@ def test_mount_over_the_parent_of_another_is_refused(shared, tree):
     assert "comes after one below it" in answer.reason
 
 
-def test_mask_through_a_link_covers_what_it_leads_to(shared, tree):
-    os.mkdir(tree + "/real")
-    with open(tree + "/real/f", "w") as f:
-        f.write("text")
+def test_a_mask_that_leads_through_a_link_is_refused(shared, tree):
+    """The plan's paths were resolved: a link was put there since."""
+    os.makedirs(tree + "/real/d")
     os.symlink("real", tree + "/link")
     subprocess.run(["chown", "-hR", str(NOBODY), tree], check=True)
-    run = shared.launch(mounts=[(tree, False)],
-                        masks=[(tree + "/link", EMPTY_DIR, DIR, False)])
-    assert run.sh("cat real/f", cwd=tree)[0] == 1
-    run.destroy()
+    for path in ("/link", "/link/d"):
+        answer = shared.refused(mounts=[(tree, False)],
+                                masks=[(tree + path, EMPTY_DIR, DIR, False)])
+        assert path + ": was replaced" in answer.reason
+
+
+def test_a_mask_is_of_the_mount_and_not_of_its_path(shared, tree):
+    """A parent that is moved away and linked to since the look-up: the mount
+    is the same directory, and its masks are not lost."""
+    os.makedirs(tree + "/moved/work")
+    os.symlink("moved", tree + "/was")
+    with open(tree + "/moved/work/secret", "w") as f:
+        f.write("text")
+    subprocess.run(["chown", "-hR", str(NOBODY), tree], check=True)
+    work = tree + "/was/work"
+    st = os.stat(work)
+    grants = [(work, work, DIR, False, st.st_dev, st.st_ino)]
+    for masks, status in (((), 0), ([(work + "/secret", NO_FILE, FILE,
+                                      False)], 1)):
+        run = shared.launch(mounts=grants, masks=masks)
+        assert run.sh("cat secret", cwd=work)[0] == status
+        run.destroy()
 
 
 def test_mask_of_the_wrong_type_or_missing_is_refused(shared, tree):
