@@ -52,6 +52,20 @@ path_is_within(const char *path, const char *dir)
 	    (path[len] == '\0' || path[len] == '/');
 }
 
+int
+path_compare(const char *a, const char *b)
+{
+	for (; *a == *b && *a != '\0'; a++, b++)
+		;
+	if (*a == *b)
+		return 0;
+	if (*a == '\0' || *b == '\0')
+		return *a == '\0' ? -1 : 1;
+	if (*a == '/' || *b == '/')
+		return *a == '/' ? -1 : 1;
+	return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
+}
+
 static int
 open_how(int dirfd, const char *path, int flags, uint64_t resolve)
 {

@@ -15,6 +15,10 @@ bool path_is_clean(const char *path);
  * clean. */
 bool path_is_within(const char *path, const char *dir);
 
+/* As strcmp(), with '/' before every other byte: in this order what lies below
+ * a directory follows it without a gap. */
+int path_compare(const char *a, const char *b);
+
 /* Opens an absolute path with `flags` (e.g. O_PATH), following ordinary links
  * but no magic links (RESOLVE_NO_MAGICLINKS). Descriptor or -errno. */
 int path_open(const char *path, int flags);

@@ -73,13 +73,16 @@ lies_in_mount(const struct plan *plan, const char *path)
 static void
 get_mask(struct wire *w, const struct plan *plan, struct plan_mask *mask)
 {
-	if (wire_array(w, 4, 4) != 4)
-		return;
+	size_t n = wire_array(w, 4, 5);
+
 	mask->path = get_path(w);
 	mask->how = (enum plan_mask_how)wire_u64(w, PLAN_MASK_EMPTY_DIR,
 	    PLAN_MASK_PINNED);
 	mask->kind = (enum plan_kind)wire_u64(w, PLAN_DIR, PLAN_FILE);
 	mask->system = wire_bool(w);
+	mask->found = n == 5 && wire_bool(w);
+	if (n == 5 && !mask->found)
+		wire_fail(w);
 	if (w->err)
 		return;
 	if (mask->how != PLAN_MASK_READ_ONLY &&
@@ -231,15 +234,30 @@ put_mount(struct wire_out *out, const struct plan_mount *mount)
 static void
 put_mask(struct wire_out *out, const struct plan_mask *mask)
 {
-	wire_put_array(out, 4);
+	wire_put_array(out, mask->found ? 5 : 4);
 	wire_put_cstr(out, mask->path);
 	wire_put_u64(out, mask->how);
 	wire_put_u64(out, mask->kind);
 	wire_put_bool(out, mask->system);
+	if (mask->found)
+		wire_put_bool(out, true);
 }
 
-void
-plan_encode(const struct plan *plan, struct wire_out *out)
+static void
+put_masks(struct wire_out *out, const struct plan *plan, bool found)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < plan->nmasks; i++)
+		n += found || !plan->masks[i].found;
+	wire_put_array(out, n);
+	for (size_t i = 0; i < plan->nmasks; i++)
+		if (found || !plan->masks[i].found)
+			put_mask(out, &plan->masks[i]);
+}
+
+static void
+put_plan(struct wire_out *out, const struct plan *plan, bool found)
 {
 	wire_put_array(out, plan->nroots == 0 ? 10 : 11);
 	wire_put_u64(out,
@@ -253,9 +271,7 @@ plan_encode(const struct plan *plan, struct wire_out *out)
 	wire_put_array(out, plan->nmounts);
 	for (size_t i = 0; i < plan->nmounts; i++)
 		put_mount(out, &plan->mounts[i]);
-	wire_put_array(out, plan->nmasks);
-	for (size_t i = 0; i < plan->nmasks; i++)
-		put_mask(out, &plan->masks[i]);
+	put_masks(out, plan, found);
 	wire_put_array(out, plan->nfiles);
 	for (size_t i = 0; i < plan->nfiles; i++) {
 		wire_put_array(out, 2);
@@ -271,6 +287,18 @@ plan_encode(const struct plan *plan, struct wire_out *out)
 		wire_put_cstr(out, plan->roots[i].path);
 		wire_put_bool(out, plan->roots[i].empty);
 	}
+}
+
+void
+plan_encode(const struct plan *plan, struct wire_out *out)
+{
+	put_plan(out, plan, true);
+}
+
+void
+plan_encode_policy(const struct plan *plan, struct wire_out *out)
+{
+	put_plan(out, plan, false);
 }
 
 /* A name, '=', a value; the name as a shell would accept one, plus what App.8

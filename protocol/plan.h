@@ -63,6 +63,7 @@ struct plan_mask {
 	enum plan_kind kind;
 	bool system; /* lies in the system view, opened by launcherd itself:
 			 * only PLAN_MASK_NO_FILE below /usr */
+	bool found; /* by the start scan: not part of the policy */
 };
 
 /* A generated file below /etc of the run, read-only. */
@@ -125,6 +126,9 @@ int plan_decode(const void *data, size_t len, struct plan *ret,
     const char **ret_field);
 /* Deterministic: equal plans give equal bytes. Errors are in out->err. */
 void plan_encode(const struct plan *, struct wire_out *out);
+/* Without what the start scan found, which changes from launch to launch: what
+ * the digest of a plan covers. */
+void plan_encode_policy(const struct plan *, struct wire_out *out);
 
 /* A command: complete environment, nothing is inherited. */
 struct exec_plan {

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <unistd.h>
@@ -28,6 +29,7 @@ confine_lookup(void)
 	struct sock_fprog prog = { ARRAY_LEN(lookup_filter), p.out };
 	unsigned abi = landlock_abi();
 	autoclose int ruleset = -1;
+	autoclose int top = open("/", O_PATH | O_CLOEXEC);
 	int r;
 
 	if (abi == 0)
@@ -35,6 +37,12 @@ confine_lookup(void)
 	ruleset = landlock_new(abi, LANDLOCK_SCOPES);
 	if (ruleset < 0)
 		return ruleset;
+	if (top < 0)
+		return -errno;
+	r = landlock_grant(ruleset, top,
+	    LANDLOCK_READ_FILE | LANDLOCK_READ_DIR);
+	if (r < 0)
+		return r;
 	r = landlock_enter(ruleset);
 	if (r < 0)
 		return r;

@@ -21,10 +21,14 @@
 
 #include "common/cleanup.h"
 #include "common/path.h"
+#include "launcherd/lookup/scan.h"
 #include "protocol/lookup.h"
 
 /* Longest literal: "~/" and the home directory of a message. */
 #define LITERAL_MAX 4095
+
+/* Texts of what the scan finds; the rest of the answer is left for items. */
+#define SCAN_TEXT_MAX (4u << 20)
 
 /* Strings of the results live here until they are encoded. */
 struct arena {
@@ -148,15 +152,14 @@ resolve_all(const struct lookup_question *question, const char *home,
     uint64_t budget_ms, struct wire_out *out)
 {
 	autofree struct lookup_results *results = calloc(1, sizeof(*results));
-	autofree char *text = malloc(LOOKUP_BYTES_MAX);
+	autofree char *text = malloc(LOOKUP_BYTES_MAX + SCAN_TEXT_MAX);
 	struct arena a = { text, 0, LOOKUP_BYTES_MAX };
 	uint64_t end = now_ms() + budget_ms;
+	int r;
 
 	if (results == NULL || text == NULL)
 		return -ENOMEM;
 	for (size_t i = 0; i < question->nitems; i++) {
-		int r;
-
 		if (now_ms() > end)
 			return -ETIMEDOUT;
 		r = resolve_one(question->items[i].path, home, &a,
@@ -165,6 +168,10 @@ resolve_all(const struct lookup_question *question, const char *home,
 			return r;
 	}
 	results->nresults = question->nitems;
+	r = scan_all(question, home, text + LOOKUP_BYTES_MAX, SCAN_TEXT_MAX,
+	    results);
+	if (r < 0)
+		return r;
 	lookup_results_encode(results, out);
 	if (out->err)
 		return -ENOMEM;

@@ -308,7 +308,8 @@ put_files(const struct session_facts *facts, const struct plan *plan,
 	}
 	(void)snprintf(text, sizeof(text),
 	    "only mounted paths exist in its "
-	    "view; a socket file that lies in one can be connected to%s",
+	    "view; socket files in them are hidden as they were at the "
+	    "launch%s",
 	    facts->unmasked != 0 ? "; some denied programs share their file "
 				   "with others and are not hidden" :
 				   "");
@@ -335,17 +336,22 @@ static void
 put_names_guarded(const struct session_facts *facts, const struct plan *plan,
     struct rpc_out *out)
 {
-	char text[512];
+	char text[1024];
 
 	(void)snprintf(text, sizeof(text),
 	    "no file with a protected name is made, written, moved or "
-	    "removed; mode, owner, times and attributes of one that exists "
-	    "can be changed, and a git directory that a .git file names is "
-	    "not looked for%s",
+	    "removed; one that a program of the host makes later has its "
+	    "content guarded, but not its mode, owner, times and attributes, "
+	    "and a socket file of that kind can be connected to%s%s%s",
 	    facts->generation > 1 ?
 		"; files that match a rule which came after the launch are "
 		"guarded by their content alone" :
-		"");
+		"",
+	    *facts->scan_gaps == '\0' ?
+		"" :
+		"; protected files that existed at the launch may have been "
+		"overlooked: ",
+	    facts->scan_gaps);
 	if (plan->nroots > 0)
 		put_one(out, "names", "partial", text);
 	else

@@ -306,7 +306,11 @@ ask(struct launch *l, struct spec_fault *fault)
 	    ask_path(l, fault) != 0)
 		return -EINVAL;
 	wire_out_init(&question);
-	plan_ask_encode(&l->asked, &question);
+	if (plan_ask_encode(&l->asked, l->spec, l->control->conf, &question,
+		fault) != 0) {
+		wire_out_done(&question);
+		return -EINVAL;
+	}
 	fd = seal("lookup", &question);
 	wire_out_done(&question);
 	return send_question(l, fd, fault);

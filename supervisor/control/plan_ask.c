@@ -304,13 +304,3 @@ plan_ask(const struct spec *spec, const struct conf *conf, struct pool *pool,
 		    "out of memory");
 	return 0;
 }
-
-void
-plan_ask_encode(const struct plan_asked *asked, struct wire_out *out)
-{
-	wire_put_array(out, 2);
-	wire_put_u64(out, LOOKUP_VERSION);
-	wire_put_array(out, asked->n);
-	for (size_t i = 0; i < asked->n; i++)
-		wire_put_cstr(out, asked->items[i].path);
-}

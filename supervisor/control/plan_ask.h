@@ -17,6 +17,11 @@ struct conf;
 struct spec;
 struct spec_fault;
 
+/* Of the start scan: what it looks at at most. A warm cache gives about 2
+ * entries in a microsecond, so the time is for disks. */
+#define PLAN_SCAN_ENTRIES 200000
+#define PLAN_SCAN_MS 500
+
 enum plan_role {
 	PLAN_ROLE_HOME, /* the home itself */
 	PLAN_ROLE_HOME_PERMIT, /* permit home-mount */
@@ -63,6 +68,10 @@ int plan_ask_path(struct pool *pool, const char *path, struct plan_asked *ret);
  * NULL for none, also without an adapter. */
 const char *plan_adapter_dir(const char *adapter);
 
-void plan_ask_encode(const struct plan_asked *asked, struct wire_out *out);
+/* The question's bytes: these paths, and the start scan (plan_scan.c). 0, or
+ * -EINVAL with *fault: a pattern of the spec is none, too many rules, no
+ * memory. */
+int plan_ask_encode(const struct plan_asked *asked, const struct spec *spec,
+    const struct conf *conf, struct wire_out *out, struct spec_fault *fault);
 
 #endif

@@ -118,8 +118,8 @@ plan_write_holds(const struct plan_maker *m, const struct plan_item *item)
 		    !is_link_to_grant(m, item, r->resolved)));
 }
 
-static bool
-is_read_rule(const struct plan_item *item)
+bool
+plan_is_read_rule(const struct plan_item *item)
 {
 	return item->role == PLAN_ROLE_DENY_READ ||
 	    item->role == PLAN_ROLE_SERVICE;
@@ -157,7 +157,7 @@ deny_grants(struct plan_maker *m, const struct plan_item *item,
 
 		if (!path_is_within(g->resolved, resolved))
 			continue;
-		if (is_read_rule(item))
+		if (plan_is_read_rule(item))
 			return spec_fault_set(m->fault, API_BAD_PATH,
 			    g->state ? "runnerStateDirs" : "bindMounts",
 			    "%s cannot be given: %s (%s)", g->literal,
@@ -190,7 +190,7 @@ plan_apply_to_grants(struct plan_maker *m)
 
 	for (size_t i = 0; i < asked->n; i++) {
 		item = &asked->items[i];
-		if (!is_read_rule(item) && !is_write_rule(m, item))
+		if (!plan_is_read_rule(item) && !is_write_rule(m, item))
 			continue;
 		if (deny_found(m, item, &found) != 0)
 			return -EINVAL;
@@ -354,7 +354,7 @@ plan_make_masks(struct plan_maker *m)
 				return -EINVAL;
 			continue;
 		}
-		if (!is_read_rule(item) && !is_write_rule(m, item))
+		if (!plan_is_read_rule(item) && !is_write_rule(m, item))
 			continue;
 		if (deny_found(m, item, &found) != 0)
 			return -EINVAL;
@@ -362,7 +362,7 @@ plan_make_masks(struct plan_maker *m)
 		if (!found || is_lifted(m, item, resolved) ||
 		    is_link_to_grant(m, item, resolved))
 			continue;
-		if (mask_item(m, item, is_read_rule(item)) != 0)
+		if (mask_item(m, item, plan_is_read_rule(item)) != 0)
 			return -EINVAL;
 	}
 	plan_view_settle(m->made->plan);

@@ -24,7 +24,7 @@ struct gatherer {
 	size_t npaths;
 	struct name_rules_path *paths;
 	size_t ngit_dirs;
-	const char *git_dirs[PLAN_GRANTS_MAX];
+	const char *git_dirs[PLAN_GRANTS_MAX + PLAN_FOUND_DIRS_MAX];
 };
 
 static int
@@ -194,6 +194,22 @@ gather_git_dirs(struct gatherer *g)
 			    g->ngit_dirs < PLAN_GRANTS_MAX)
 				g->git_dirs[g->ngit_dirs++] =
 				    plan->mounts[k].target;
+	for (size_t i = 0; i < m->nfound_dirs; i++)
+		g->git_dirs[g->ngit_dirs++] = m->found_dirs[i];
+}
+
+/* What the start scan found, which are paths of the view already. */
+static int
+gather_found(struct gatherer *g)
+{
+	struct plan_maker *m = g->m;
+
+	if (g->npaths + m->nfound_paths > PATHS_MAX)
+		return spec_fault_set(m->fault, API_LIMIT, NULL,
+		    "too many denied paths");
+	for (size_t i = 0; i < m->nfound_paths; i++)
+		g->paths[g->npaths++] = m->found_paths[i];
+	return 0;
 }
 
 static int
@@ -272,6 +288,7 @@ plan_make_guard(struct plan_maker *m)
 	struct spec_list deny_write, exemptions;
 	struct gatherer g = { .m = m };
 
+	m->made->plan->nroots = 0;
 	if (make_roots(m) != 0)
 		return -EINVAL;
 	if (m->made->plan->nroots == 0)
@@ -279,7 +296,7 @@ plan_make_guard(struct plan_maker *m)
 	g.paths = pool_alloc_sparse(m->pool, PATHS_MAX, sizeof(*g.paths));
 	if (g.paths == NULL)
 		return plan_no_memory(m);
-	if (gather_paths(&g) != 0 ||
+	if (gather_paths(&g) != 0 || gather_found(&g) != 0 ||
 	    sorted(m, &spec->deny_write, &deny_write) != 0 ||
 	    sorted(m, &spec->name_exemptions, &exemptions) != 0)
 		return -EINVAL;

@@ -507,6 +507,7 @@ make_facts(struct plan_maker *m)
 		    m->in->conf->limits[LIMIT_IDLE];
 	f->created_ms = m->in->now_ms;
 	f->generation = 1;
+	f->scan_gaps = m->scan_gaps;
 	if (f->session_id == NULL || f->user == NULL || f->shell == NULL ||
 	    f->ca_bundle == NULL || !whole)
 		return plan_no_memory(m);
@@ -578,15 +579,16 @@ plan_sha256(const struct wire_out *bytes, uint8_t ret[PLAN_DIGEST])
 /* The digest covers the plan with the policy part of the facts. */
 static int
 write_with(struct plan *plan, const struct session_facts *facts,
-    void (*encode)(const struct session_facts *, struct wire_out *),
+    void (*encode_facts)(const struct session_facts *, struct wire_out *),
+    void (*encode_plan)(const struct plan *, struct wire_out *),
     struct wire_out *out)
 {
 	struct wire_out bytes;
 
 	wire_out_init(&bytes);
-	encode(facts, &bytes);
+	encode_facts(facts, &bytes);
 	plan->session = (struct wire_view){ bytes.data, bytes.len };
-	plan_encode(plan, out);
+	encode_plan(plan, out);
 	plan->session = (struct wire_view){ NULL, 0 };
 	wire_out_done(&bytes);
 	return bytes.err || out->err ? -EIO : 0;
@@ -600,11 +602,14 @@ plan_write(struct plan *plan, const struct session_facts *facts,
 	int r;
 
 	wire_out_init(&policy);
-	r = write_with(plan, facts, session_facts_encode_policy, &policy);
+	r = write_with(plan, facts, session_facts_encode_policy,
+	    plan_encode_policy, &policy);
 	if (r == 0)
 		r = plan_sha256(&policy, ret_digest);
 	wire_out_done(&policy);
-	return r < 0 ? r : write_with(plan, facts, session_facts_encode, out);
+	return r < 0 ? r :
+		       write_with(plan, facts, session_facts_encode,
+			   plan_encode, out);
 }
 
 static int
@@ -622,6 +627,19 @@ digest_into(struct plan_maker *m, const struct wire_out *bytes,
 	return ret->data == NULL ? -ENOMEM : 0;
 }
 
+/* Of the rules as the spec and the configuration make them: what the start scan
+ * adds is not policy, and changes with the trees. */
+static int
+digest_guard(struct plan_maker *m)
+{
+	if (m->made->plan->nroots == 0 ||
+	    digest_into(m, &m->made->guard_bytes,
+		&m->made->facts->guard_digest) == 0)
+		return 0;
+	return spec_fault_set(m->fault, API_INTERNAL, NULL,
+	    "the plan could not be written");
+}
+
 static int
 make_bytes(struct plan_maker *m)
 {
@@ -630,9 +648,6 @@ make_bytes(struct plan_maker *m)
 
 	egress_lists_encode(made->egress, &made->egress_bytes);
 	r = digest_into(m, &made->egress_bytes, &made->facts->egress_digest);
-	if (r == 0 && made->plan->nroots > 0)
-		r = digest_into(m, &made->guard_bytes,
-		    &made->facts->guard_digest);
 	if (r < 0)
 		return spec_fault_set(m->fault, API_INTERNAL, NULL,
 		    "the plan could not be written");
@@ -668,7 +683,8 @@ make_all(struct plan_maker *m)
 	if (make_grants(m) != 0 || plan_apply_to_grants(m) != 0 ||
 	    make_mounts(m) != 0 || plan_make_masks(m) != 0 ||
 	    make_home(m) != 0 || make_workdir(m) != 0 || make_limits(m) != 0 ||
-	    plan_make_guard(m) != 0 || make_facts(m) != 0 || make_env(m) != 0 ||
+	    plan_make_guard(m) != 0 || digest_guard(m) != 0 ||
+	    plan_apply_found(m) != 0 || make_facts(m) != 0 || make_env(m) != 0 ||
 	    make_etc(m) != 0 ||
 	    egress_make(m->in->spec, m->in->conf, m->pool, &m->made->egress,
 		m->fault) != 0)

@@ -226,6 +226,7 @@ plan_view_mask(struct plan *plan, const char *path, enum plan_mask_how how,
 	mask->how = how;
 	mask->kind = kind;
 	mask->system = system;
+	mask->found = false;
 	return 0;
 }
 
@@ -234,44 +235,56 @@ static int
 compare_masks(const void *pa, const void *pb)
 {
 	const struct plan_mask *a = pa, *b = pb;
-	int c = strcmp(a->path, b->path);
+	int c = path_compare(a->path, b->path);
 
 	if (c != 0)
 		return c;
 	if (a->how != b->how)
 		return a->how < b->how ? -1 : 1;
-	return (int)b->system - (int)a->system;
+	if (a->system != b->system)
+		return (int)b->system - (int)a->system;
+	return (int)a->found - (int)b->found;
 }
 
-/* Whether one of the kept masks makes this one needless. */
+/* Whether a mask at or above it makes this one needless. What was found never
+ * changes the policy. */
 static bool
-is_covered(const struct plan *plan, size_t kept, const struct plan_mask *mask)
+covers(const struct plan_mask *above, const struct plan_mask *mask)
 {
-	for (size_t i = 0; i < kept; i++) {
-		const struct plan_mask *above = &plan->masks[i];
-
-		if (!path_is_within(mask->path, above->path))
-			continue;
-		if (above->how == PLAN_MASK_PINNED ?
-			mask->how == PLAN_MASK_PINNED &&
-			    strcmp(mask->path, above->path) == 0 :
-			above->how != PLAN_MASK_READ_ONLY ||
-			    mask->how >= PLAN_MASK_READ_ONLY)
-			return true;
-	}
-	return false;
+	if (above->found && !mask->found)
+		return false;
+	if (above->how == PLAN_MASK_PINNED)
+		return mask->how == PLAN_MASK_PINNED &&
+		    strcmp(mask->path, above->path) == 0;
+	return above->how != PLAN_MASK_READ_ONLY ||
+	    mask->how >= PLAN_MASK_READ_ONLY;
 }
 
 void
 plan_view_settle(struct plan *plan)
 {
-	size_t kept = 0;
+	/* Kept masks that hold the path at hand, the outermost first; deeper
+	 * than this, a needless mask stays. */
+	size_t above[64], depth = 0, kept = 0;
 
 	if (plan->nmasks > 1)
 		qsort(plan->masks, plan->nmasks, sizeof(plan->masks[0]),
 		    compare_masks);
-	for (size_t i = 0; i < plan->nmasks; i++)
-		if (!is_covered(plan, kept, &plan->masks[i]))
-			plan->masks[kept++] = plan->masks[i];
+	for (size_t i = 0; i < plan->nmasks; i++) {
+		const struct plan_mask *mask = &plan->masks[i];
+		bool needless = false;
+
+		while (depth > 0 &&
+		    !path_is_within(mask->path,
+			plan->masks[above[depth - 1]].path))
+			depth--;
+		for (size_t k = 0; k < depth && !needless; k++)
+			needless = covers(&plan->masks[above[k]], mask);
+		if (needless)
+			continue;
+		if (depth < ARRAY_LEN(above))
+			above[depth++] = kept;
+		plan->masks[kept++] = *mask;
+	}
 	plan->nmasks = kept;
 }

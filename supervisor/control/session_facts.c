@@ -51,7 +51,7 @@ session_facts_encode(const struct session_facts *f, struct wire_out *out)
 {
 	wire_put_array(out, 2);
 	session_facts_encode_policy(f, out);
-	wire_put_array(out, 12);
+	wire_put_array(out, 13);
 #define X(label, max) wire_put_cstr(out, f->label);
 	SPEC_LABELS(X)
 #undef X
@@ -60,6 +60,7 @@ session_facts_encode(const struct session_facts *f, struct wire_out *out)
 	wire_put_u64(out, f->idle_ms);
 	wire_put_u64(out, f->created_ms);
 	wire_put_u64(out, f->generation);
+	wire_put_cstr(out, f->scan_gaps);
 }
 
 static void
@@ -102,7 +103,7 @@ session_facts_decode(const void *data, size_t len, struct session_facts *ret)
 	get_pairs(&w, ret->env, &ret->nenv);
 	if (n == 15)
 		ret->guard_digest = wire_bin(&w, 32, 32);
-	(void)wire_array(&w, 12, 12);
+	(void)wire_array(&w, 13, 13);
 #define X(label, max) ret->label = wire_cstr(&w, 0, (max));
 	SPEC_LABELS(X)
 #undef X
@@ -111,6 +112,7 @@ session_facts_decode(const void *data, size_t len, struct session_facts *ret)
 	ret->idle_ms = wire_u64(&w, 0, UINT64_MAX);
 	ret->created_ms = wire_u64(&w, 0, UINT64_MAX);
 	ret->generation = wire_u64(&w, 0, UINT64_MAX);
+	ret->scan_gaps = wire_cstr(&w, 0, FACTS_TEXT);
 	if (!wire_done(&w) ||
 	    !spec_label_ok(ret->session_id, strlen(ret->session_id)))
 		return -EPROTO;

@@ -34,7 +34,8 @@ struct session_facts {
 	uint64_t gid;
 	const char *ca_bundle; /* "" none */
 	uint64_t wall_ms;
-	/* SHA-256 of the guard table; empty: no name rules. */
+	/* SHA-256 of the guard table, at a launch without what the scan added;
+	 * empty: no name rules. */
 	struct wire_view guard_digest;
 	uint64_t unmasked; /* denied programs out of a mask's reach */
 	size_t npass;
@@ -48,6 +49,7 @@ struct session_facts {
 	uint64_t idle_ms; /* 0: never */
 	uint64_t created_ms; /* since 1970 */
 	uint64_t generation; /* of the name rules, 1 at the launch (D13) */
+	const char *scan_gaps; /* what the start scan left out, in words; "" */
 };
 
 /* The policy alone (what the digest covers), and both parts. */

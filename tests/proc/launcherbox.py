@@ -161,8 +161,7 @@ class Launcherd:
     def lookup(self, uid=NOBODY, paths=("/",), from_client=1, groups=(),
                client_gid=0, admin_gid=0):
         request = self.number()
-        question = messages.memfd(msgpack.packb(
-            [1, [messages.cstr(p) for p in paths]], use_bin_type=True))
+        question = messages.memfd(messages.lookup_question(paths))
         self.chan.send("lookup_start", [question], request=request,
                        run_uid=uid, from_client=from_client,
                        groups=struct.pack("=%dI" % len(groups), *groups),

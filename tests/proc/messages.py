@@ -222,6 +222,23 @@ def cstr(text):
     return (text if isinstance(text, bytes) else text.encode()) + b"\0"
 
 
+def lookup_question(paths, uses=None, rules=(), entries=0, time_ms=5000):
+    """protocol/lookup.h; rules: (glob, root)."""
+    items = [[cstr(p), use] for p, use in
+             zip(paths, uses or [0] * len(paths))]
+    scan = [entries, time_ms, [[cstr(glob), 1 << root, 3, False]
+                               for glob, root in rules], []]
+    return msgpack.packb([2, items, scan], use_bin_type=True)
+
+
+def lookup_results(rows, found=(), stopped=0):
+    """found: (what, path, kind, item, source)."""
+    return msgpack.packb(
+        [2, list(rows), [[what, cstr(path), kind, item, cstr(source)]
+                         for what, path, kind, item, source in found],
+         stopped, 0, 0], use_bin_type=True)
+
+
 def hostile_packets(sender, receiver):
     """Every way of breaking the rules that the table gives, as rows
     (label, bytes, number of descriptors): each type that this sender may not

@@ -157,6 +157,8 @@ class Host:
             os.mkdir(os.path.join(self.base, name))
         self.work = self.dir("work")
         self.errors = {}        # path: errno, for look-ups that fail
+        self.found = []         # what the scan finds: (what, path, kind, item,
+                                # source)
         self.next_sandbox = 1
         self.fds = []
         if callable(conf):
@@ -213,11 +215,11 @@ class Host:
     def look_up(self, uid=UID, **values):
         """Answers the next question; returns the message and the paths."""
         ask = self.channel.expect("lookup_ask")
-        version, items = read_memfd(ask.fds[0])
-        assert version == 1
-        paths = [text(item) for item in items]
-        fd = messages.memfd(msgpack.packb(
-            [1, [self.result(path) for path in paths]], use_bin_type=True))
+        version, items, self.scan = read_memfd(ask.fds[0])
+        assert version == 2
+        paths = [text(item) for item, _ in items]
+        fd = messages.memfd(messages.lookup_results(
+            [self.result(path) for path in paths], self.found))
         answer = dict(request=ask.request, run_uid=ask.run_uid, run_gid=GID,
                       user="tester", home=self.home, shell="/bin/bash")
         answer.update(values)
@@ -241,11 +243,11 @@ class Host:
 
     def asked(self, name):
         ask = self.channel.expect("launch_ask")
-        plan_fd, egress_fd = os.dup(ask.fds[0]), os.dup(ask.fds[1])
+        kept = tuple(os.dup(fd) for fd in ask.fds)
         plan, egress = Plan(ask.fds[0]), read_memfd(ask.fds[1])
         run = Run(self, self.next_sandbox, plan, egress, ask.request,
                   ask.plan_digest)
-        run.fds = (plan_fd, egress_fd)
+        run.fds = kept
         self.fds += run.fds
         run.name = name
         run.client, run.run_uid = ask.client, ask.run_uid

@@ -26,16 +26,19 @@ FIELDS = ("literal", "resolved", "error", "kind", "dev", "ino", "mode", "uid",
           "readable", "writable")
 
 
-def question(paths):
-    return msgpack.packb([1, [messages.cstr(p) for p in paths]],
-                         use_bin_type=True)
+READABLE, WRITABLE, DENIED = 1, 2, 3
+NAME, LINK, SOCK, GIT, TARGET = range(5)
+NO_ITEM = 8192
+
+question = messages.lookup_question
 
 
 def decode(fd):
     data = os.pread(fd, 16 << 20, 0)
     os.close(fd)
-    version, rows = msgpack.unpackb(data, raw=False)
-    assert version == 1
+    version, rows, found, stopped, dropped, _ = msgpack.unpackb(data,
+                                                                raw=False)
+    assert (version, stopped, dropped) == (2, 0, 0)
     result = []
     for row in rows:
         it = dict(zip(FIELDS, row))
@@ -43,7 +46,8 @@ def decode(fd):
             assert it[name].endswith(b"\0")
             it[name] = it[name][:-1].decode()
         result.append(it)
-    return result
+    return result, [[what, path[:-1].decode(), kind, item, source]
+                    for what, path, kind, item, source in found]
 
 
 class Lookup:
@@ -70,8 +74,11 @@ class Lookup:
         os.close(fd)
 
     def ask(self, paths, **kw):
+        return self.scan(question(paths), **kw)[0]
+
+    def scan(self, raw, **kw):
         self.user = self.chan.expect("lookup_user")
-        self.send(question(paths), **kw)
+        self.send(raw, **kw)
         answer = self.chan.expect("lookup_result")
         assert answer.error == 0, answer.reason
         assert self.process.wait(5) == 0
@@ -199,6 +206,40 @@ def test_an_answer_that_would_be_too_large_is_refused(lookup):
     lookup.send(question(["/usr" + "/." * 999] * 4170))
     answer = lookup.chan.expect("lookup_result")
     assert answer.error != 0 and answer.fds == []
+
+
+def test_the_scan_runs_in_its_confinement(lookup, tree):
+    for name in ("w/.git/hooks", "r", "home/.ssh"):
+        os.makedirs(os.path.join(tree, name))
+    for name, text in (("w/.env", ""), ("w/.git/config",
+                       "[core]\nhooksPath = .githooks\n"),
+                       ("home/.ssh/id", ""), ("r/plain", "")):
+        with open(os.path.join(tree, name), "w") as f:
+            f.write(text)
+    os.link(tree + "/home/.ssh/id", tree + "/r/copy")
+    sock = socket.socket(socket.AF_UNIX)
+    sock.bind(tree + "/r/s")
+    _, found = lookup.scan(question(
+        [tree + "/w", tree + "/r", tree + "/home/.ssh"],
+        [WRITABLE, READABLE, DENIED],
+        [("**/.env", 0), ("**/.git/hooks/**", 0)], entries=1000))
+    assert sorted((what, path[len(tree):], kind, item) for
+                  what, path, kind, item, _ in found) == [
+        (NAME, "/w/.env", FILE, NO_ITEM), (NAME, "/w/.git/hooks", DIR, NO_ITEM),
+        (LINK, "/r/copy", FILE, 2), (SOCK, "/r/s", SOCKET, NO_ITEM),
+        (TARGET, "/w/.githooks", NONE, NO_ITEM)]
+    sock.close()
+
+
+def test_the_scan_lists_what_the_user_may_list(lookup, tree):
+    os.makedirs(tree + "/w/closed")
+    for name in ("/w/.env", "/w/closed/.env"):
+        with open(tree + name, "w"):
+            pass
+    os.chmod(tree + "/w/closed", 0o700)
+    _, found = lookup.scan(question([tree + "/w"], [WRITABLE],
+                                    [("**/.env", 0)], entries=1000))
+    assert [path for _, path, _, _, _ in found] == [tree + "/w/.env"]
 
 
 def test_the_answer_is_sealed(lookup):

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "common/size.h"
+#include "protocol/guard.h"
 #include "supervisor/control/conf.h"
 #include "supervisor/control/etc_files.h"
 #include "supervisor/control/plan_make.h"
@@ -45,6 +46,10 @@ struct box {
 	/* results */
 	struct plan_made *made;
 	struct spec_fault fault;
+	const struct lookup_found *found;
+	size_t nfound;
+	uint64_t stopped;
+	struct wire_out question;
 };
 
 static void
@@ -93,7 +98,15 @@ run(struct box *b)
 			     NULL, &conf, &errors),
 	    0);
 	assert_int_equal(plan_ask(&b->spec, conf, &pool, &asked, &b->fault), 0);
+	wire_out_init(&b->question);
+	assert_int_equal(plan_ask_encode(&asked, &b->spec, conf, &b->question,
+			     &b->fault),
+	    0);
 	results->nresults = asked.n;
+	results->nfound = b->nfound;
+	for (size_t i = 0; i < b->nfound; i++)
+		results->found[i] = b->found[i];
+	results->stopped = b->stopped;
 	for (size_t i = 0; i < asked.n; i++)
 		answer(b, asked.items[i].path, &results->results[i], &pool);
 	const struct plan_input in = { .spec = &b->spec,
@@ -153,6 +166,7 @@ static void
 drop(struct box *b)
 {
 	plan_made_free(b->made);
+	wire_out_done(&b->question);
 	b->made = NULL;
 }
 
@@ -651,6 +665,194 @@ user_namespaces_need_the_operator(void **state)
 	drop(&yes);
 }
 
+#define FOUND(what, path, kind) \
+	{ what, path, kind, LOOKUP_NO_ITEM, "" }
+
+/* What the broker would say of a write there. */
+static bool
+is_ruled(const struct box *b, const char *path)
+{
+	struct guard *guard = calloc(1, sizeof(*guard));
+	bool denied;
+
+	assert_non_null(guard);
+	assert_int_equal(guard_decode(b->made->guard_bytes.data,
+			     b->made->guard_bytes.len, guard),
+	    0);
+	denied = (guard_judge(guard, path, strlen(path), "", 0, NULL).mask &
+		     DFA_WRITE) != 0;
+	free(guard);
+	return denied;
+}
+
+static void
+found_names_are_masked_where_a_rule_denies_them(void **state)
+{
+	static const struct there fs[] = { { "/p", NULL, LOOKUP_DIR, 0 },
+		{ "/l", "/q", LOOKUP_DIR, 0 }, { "/r", NULL, LOOKUP_DIR, 0 } };
+	static const struct lookup_found found[] = {
+		FOUND(LOOKUP_NAME, "/p/a/.env", LOOKUP_FILE),
+		FOUND(LOOKUP_NAME, "/p/.vscode", LOOKUP_DIR),
+		FOUND(LOOKUP_NAME, "/p/plain", LOOKUP_FILE),
+		FOUND(LOOKUP_NAME, "/q/x.key", LOOKUP_FILE),
+		FOUND(LOOKUP_NAME, "/r/.env", LOOKUP_FILE),
+		FOUND(LOOKUP_NAME, "/outside/.env", LOOKUP_FILE),
+		FOUND(LOOKUP_SOCK, "/r/s", LOOKUP_SOCKET),
+	};
+	struct box b = { .mounts = { { "/p", false }, { "/l", false },
+			     { "/r", true } } };
+	struct box plain = b;
+
+	(void)state;
+	made(&plain, MAKE(&plain, fs));
+	b.found = found;
+	b.nfound = ARRAY_LEN(found);
+	made(&b, MAKE(&b, fs));
+	assert_int_equal(mask_at(&b, "/p/a/.env"), PLAN_MASK_READ_ONLY);
+	assert_int_equal(mask_at(&b, "/p/.vscode"), PLAN_MASK_READ_ONLY);
+	assert_int_equal(mask_at(&b, "/p/plain"), -1);
+	assert_int_equal(mask_at(&b, "/q/x.key"), PLAN_MASK_READ_ONLY);
+	assert_int_equal(mask_at(&b, "/l/x.key"), PLAN_MASK_READ_ONLY);
+	assert_int_equal(mask_at(&b, "/r/.env"), -1);
+	assert_int_equal(mask_at(&b, "/r/s"), PLAN_MASK_NO_FILE);
+	assert_memory_equal(b.made->digest, plain.made->digest, PLAN_DIGEST);
+	drop(&b);
+	drop(&plain);
+}
+
+static void
+exempt_names_are_not_masked(void **state)
+{
+	static const struct there fs[] = { { "/p", NULL, LOOKUP_DIR, 0 } };
+	static const struct lookup_found found[] = {
+		FOUND(LOOKUP_NAME, "/p/t/x.pem", LOOKUP_FILE),
+		{ LOOKUP_LINK, "/p/y", LOOKUP_FILE, LOOKUP_NO_ITEM,
+		    "/p/t/x.pem" },
+		{ LOOKUP_LINK, "/p/z", LOOKUP_FILE, LOOKUP_NO_ITEM,
+		    "/p/x.pem" },
+	};
+	static const char *exempt[] = { "/t/*.pem" };
+	struct box b = { .mounts = { { "/p", false } },
+		.found = found,
+		.nfound = ARRAY_LEN(found) };
+
+	(void)state;
+	b.spec.name_exemptions = (struct spec_list){ exempt, 1 };
+	made(&b, MAKE(&b, fs));
+	assert_int_equal(mask_at(&b, "/p/t/x.pem"), -1);
+	assert_int_equal(mask_at(&b, "/p/y"), -1);
+	assert_int_equal(mask_at(&b, "/p/z"), PLAN_MASK_READ_ONLY);
+	drop(&b);
+}
+
+static void
+git_directories_and_targets_join_the_rules(void **state)
+{
+	static const struct there fs[] = { { "/p", NULL, LOOKUP_DIR, 0 } };
+	static const struct lookup_found found[] = {
+		FOUND(LOOKUP_GIT, "/p/sub.git", LOOKUP_DIR),
+		FOUND(LOOKUP_GIT, "/elsewhere/.git/worktrees/w", LOOKUP_DIR),
+		FOUND(LOOKUP_NAME, "/p/sub.git/config", LOOKUP_FILE),
+		FOUND(LOOKUP_TARGET, "/p/.githooks", LOOKUP_DIR),
+		FOUND(LOOKUP_TARGET, "/p/none.config", LOOKUP_NONE),
+		FOUND(LOOKUP_TARGET, "/p", LOOKUP_DIR),
+		FOUND(LOOKUP_TARGET, "/", LOOKUP_DIR),
+	};
+	struct box b = { .mounts = { { "/p", false } } };
+	struct box plain = b;
+
+	(void)state;
+	made(&plain, MAKE(&plain, fs));
+	assert_false(is_ruled(&plain, "/p/sub.git/hooks/x"));
+	b.found = found;
+	b.nfound = ARRAY_LEN(found);
+	made(&b, MAKE(&b, fs));
+	assert_true(is_ruled(&b, "/p/sub.git/hooks/x"));
+	assert_true(is_ruled(&b, "/p/sub.git/commondir"));
+	assert_true(is_ruled(&b, "/p/.githooks/pre-commit"));
+	assert_true(is_ruled(&b, "/p/none.config"));
+	assert_false(is_ruled(&b, "/p/sub.git/index"));
+	assert_false(is_ruled(&b, "/p/plain"));
+	assert_int_equal(mask_at(&b, "/p/sub.git/config"), PLAN_MASK_READ_ONLY);
+	assert_int_equal(mask_at(&b, "/p/.githooks"), PLAN_MASK_READ_ONLY);
+	assert_int_equal(mask_at(&b, "/p/none.config"), -1);
+	assert_int_equal(mount_at(&b, "/p"), 'w');
+	assert_int_equal(b.made->nnotices, 1);
+	assert_string_equal(b.made->notices[0].code, "linkNotDenied");
+	assert_memory_equal(b.made->digest, plain.made->digest, PLAN_DIGEST);
+	drop(&b);
+	drop(&plain);
+}
+
+static void
+more_findings_than_masks_are_told(void **state)
+{
+	static const struct there fs[] = { { "/p", NULL, LOOKUP_DIR, 0 },
+		{ "/l", "/p", LOOKUP_DIR, 0 } };
+	static struct lookup_found found[LOOKUP_FOUND_MAX];
+	static char names[LOOKUP_FOUND_MAX][24];
+	struct box b = { .mounts = { { "/p", false }, { "/l", false } },
+		.found = found,
+		.nfound = ARRAY_LEN(found),
+		.stopped = LOOKUP_STOP_TIME };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(found); i++) {
+		(void)snprintf(names[i], sizeof(names[i]), "/p/%zu/.env", i);
+		found[i] = (struct lookup_found)FOUND(LOOKUP_NAME, names[i],
+		    LOOKUP_FILE);
+	}
+	made(&b, MAKE(&b, fs));
+	assert_int_equal(b.made->plan->nmasks, PLAN_MASKS_MAX);
+	assert_non_null(strstr(b.made->facts->scan_gaps, "out of time"));
+	assert_non_null(strstr(b.made->facts->scan_gaps, "16384 files"));
+	drop(&b);
+}
+
+static void
+the_question_has_the_rules_and_the_places(void **state)
+{
+	static const struct there fs[] = { { "/p", NULL, LOOKUP_DIR, 0 } };
+	struct lookup_question *q = calloc(1, sizeof(*q));
+	struct box b = { .mounts = { { "/p", false }, { "/q", true } },
+		.deny_write = { "/p/**/*.lock" },
+		.conf = "deny name { \"/top.txt\" \"secret\" }\n" };
+	unsigned seen = 0;
+
+	(void)state;
+	assert_non_null(q);
+	assert_int_not_equal(MAKE(&b, fs), 0); /* there is no /q */
+	assert_int_equal(lookup_question_decode(b.question.data,
+			     b.question.len, q),
+	    0);
+	for (size_t i = 0; i < q->nitems; i++) {
+		seen |= strcmp(q->items[i].path, "/p") == 0 &&
+			q->items[i].use == LOOKUP_USE_WRITABLE ?
+		    1u :
+		    0;
+		seen |= strcmp(q->items[i].path, "/q") == 0 &&
+			q->items[i].use == LOOKUP_USE_READABLE ?
+		    2u :
+		    0;
+		seen |= strcmp(q->items[i].path, "~/.ssh") == 0 &&
+			q->items[i].use == LOOKUP_USE_DENIED ?
+		    4u :
+		    0;
+	}
+	for (size_t i = 0; i < q->scan.nrules; i++) {
+		const char *glob = q->scan.rules[i].glob;
+
+		seen |= strcmp(glob, "**/top.txt") == 0 ? 8u : 0;
+		seen |= strcmp(glob, "secret") == 0 ? 16u : 0;
+		seen |= strstr(glob, "*.lock") != NULL ? 32u : 0;
+		seen |= strcmp(glob, "/hooks/**") == 0 ? 64u : 0;
+	}
+	assert_int_equal(seen, 127);
+	assert_true(q->scan.entries_max > 0);
+	drop(&b);
+	free(q);
+}
+
 int
 main(void)
 {
@@ -680,6 +882,11 @@ main(void)
 		cmocka_unit_test(the_digest_is_of_the_set_and_not_of_the_order),
 		cmocka_unit_test(answers_must_be_of_the_questions),
 		cmocka_unit_test(user_namespaces_need_the_operator),
+		cmocka_unit_test(found_names_are_masked_where_a_rule_denies_them),
+		cmocka_unit_test(exempt_names_are_not_masked),
+		cmocka_unit_test(git_directories_and_targets_join_the_rules),
+		cmocka_unit_test(more_findings_than_masks_are_told),
+		cmocka_unit_test(the_question_has_the_rules_and_the_places),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

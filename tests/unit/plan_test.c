@@ -34,9 +34,9 @@ sample(struct plan *plan)
 		PLAN_DIR, false, 5, 77 };
 	plan->nmasks = 2;
 	plan->masks[0] = (struct plan_mask){ "/home/u/proj/.bashrc",
-		PLAN_MASK_READ_ONLY, PLAN_FILE, false };
+		PLAN_MASK_READ_ONLY, PLAN_FILE, false, false };
 	plan->masks[1] = (struct plan_mask){ "/usr/bin/sudo", PLAN_MASK_NO_FILE,
-		PLAN_FILE, true };
+		PLAN_FILE, true, false };
 	plan->nfiles = 1;
 	plan->files[0] = (struct plan_file){ "/etc/passwd",
 		{ (const uint8_t *)"u:x:1:1::/:", 11 } };
@@ -237,6 +237,92 @@ a_command_without_a_name_is_refused(void **state)
 }
 
 static void
+what_was_found_is_not_policy(void **state)
+{
+	static struct plan before, after;
+	struct wire_out a, b, policy;
+	const char *field;
+
+	(void)state;
+	sample(&before);
+	wire_out_init(&a);
+	plan_encode(&before, &a);
+	before.masks[2] = (struct plan_mask){ "/home/u/proj/.env",
+		PLAN_MASK_READ_ONLY, PLAN_FILE, false, true };
+	before.nmasks = 3;
+	wire_out_init(&policy);
+	plan_encode_policy(&before, &policy);
+	assert_int_equal(policy.len, a.len);
+	assert_memory_equal(policy.data, a.data, a.len);
+	wire_out_init(&b);
+	plan_encode(&before, &b);
+	assert_int_equal(plan_decode(b.data, b.len, &after, &field), 0);
+	assert_int_equal(after.nmasks, 3);
+	assert_true(after.masks[2].found && !after.masks[1].found);
+	wire_out_done(&policy);
+	wire_out_done(&a);
+	wire_out_done(&b);
+}
+
+static int
+try_found(struct lookup_results *r, struct lookup_found found)
+{
+	static struct lookup_results again;
+	struct wire_out bytes;
+	int ret;
+
+	r->nfound = 1;
+	r->found[0] = found;
+	wire_out_init(&bytes);
+	lookup_results_encode(r, &bytes);
+	ret = lookup_results_decode(bytes.data, bytes.len, &again);
+	if (ret == 0)
+		assert_string_equal(again.found[0].path, found.path);
+	wire_out_done(&bytes);
+	return ret;
+}
+
+static void
+findings_are_checked(void **state)
+{
+	static struct lookup_results r;
+
+	(void)state;
+	r.nresults = 1;
+	r.results[0] = (struct lookup_result){ .literal = "/a",
+		.resolved = "/a" };
+	assert_int_equal(try_found(&r,
+			     (struct lookup_found){ LOOKUP_NAME, "/a/.env",
+				 LOOKUP_FILE, LOOKUP_NO_ITEM, "" }),
+	    0);
+	assert_int_equal(try_found(&r,
+			     (struct lookup_found){ LOOKUP_LINK, "/a/x",
+				 LOOKUP_FILE, 0, "/a/.env" }),
+	    0);
+	assert_int_equal(try_found(&r,
+			     (struct lookup_found){ LOOKUP_LINK, "/a/x",
+				 LOOKUP_FILE, 1, "/a/.env" }),
+	    -EPROTO);
+	assert_int_equal(try_found(&r,
+			     (struct lookup_found){ LOOKUP_LINK, "/a/x",
+				 LOOKUP_FILE, 0, "" }),
+	    -EPROTO);
+	assert_int_equal(try_found(&r,
+			     (struct lookup_found){ LOOKUP_NAME, "/a/../b",
+				 LOOKUP_FILE, LOOKUP_NO_ITEM, "" }),
+	    -EPROTO);
+	assert_int_equal(try_found(&r,
+			     (struct lookup_found){ LOOKUP_NAME, "/a/b",
+				 LOOKUP_FILE, LOOKUP_NO_ITEM, "/c" }),
+	    -EPROTO);
+	r.stopped = LOOKUP_STOP_ALL + 1;
+	assert_int_equal(try_found(&r,
+			     (struct lookup_found){ LOOKUP_SOCK, "/a/s",
+				 LOOKUP_SOCKET, LOOKUP_NO_ITEM, "" }),
+	    -EPROTO);
+}
+
+static void
 a_lookup_makes_the_round_trip(void **state)
 {
 	static struct lookup_question q, q2;
@@ -247,10 +333,29 @@ a_lookup_makes_the_round_trip(void **state)
 	q.nitems = 2;
 	q.items[0].path = "~/.ssh";
 	q.items[1].path = "/a";
+	q.items[1].use = LOOKUP_USE_WRITABLE;
+	q.scan.entries_max = 7;
+	q.scan.nrules = 1;
+	q.scan.rules[0] = (struct dfa_rule){ "**/.env", DFA_WRITE, 1, DFA_SPEC,
+		true };
+	q.scan.nexemptions = 1;
+	q.scan.exemptions[0].glob = "**/x";
 	wire_out_init(&bytes);
 	lookup_question_encode(&q, &bytes);
 	assert_int_equal(lookup_question_decode(bytes.data, bytes.len, &q2), 0);
 	assert_string_equal(q2.items[0].path, "~/.ssh");
+	assert_int_equal(q2.items[1].use, LOOKUP_USE_WRITABLE);
+	assert_int_equal(q2.scan.entries_max, 7);
+	assert_string_equal(q2.scan.rules[0].glob, "**/.env");
+	assert_int_equal(q2.scan.rules[0].class, DFA_SPEC);
+	assert_string_equal(q2.scan.exemptions[0].glob, "**/x");
+	wire_out_done(&bytes);
+	q.scan.rules[0].roots = 4; /* there are two */
+	wire_out_init(&bytes);
+	lookup_question_encode(&q, &bytes);
+	assert_int_equal(lookup_question_decode(bytes.data, bytes.len, &q2),
+	    -EPROTO);
+	q.scan.rules[0].roots = 1;
 	wire_out_done(&bytes);
 	q.items[1].path = "relative";
 	wire_out_init(&bytes);
@@ -323,6 +428,8 @@ main(void)
 		cmocka_unit_test(a_command_makes_the_round_trip),
 		cmocka_unit_test(a_command_without_a_name_is_refused),
 		cmocka_unit_test(a_lookup_makes_the_round_trip),
+		cmocka_unit_test(what_was_found_is_not_policy),
+		cmocka_unit_test(findings_are_checked),
 		cmocka_unit_test(egress_lists_make_the_round_trip),
 	};
 

@@ -93,6 +93,7 @@ fill(struct session_facts *f)
 	f->acting_user = f->adapter = "";
 	f->gone_ms = 10000;
 	f->created_ms = 7;
+	f->scan_gaps = "out of time";
 }
 
 static void
@@ -113,6 +114,7 @@ facts_come_back(void **state)
 	assert_string_equal(out.env[0].value, "1");
 	assert_string_equal(out.run_id, "r");
 	assert_int_equal(out.created_ms, 7);
+	assert_string_equal(out.scan_gaps, "out of time");
 	for (size_t n = 0; n < bytes.len; n++)
 		assert_int_not_equal(session_facts_decode(bytes.data, n, &out),
 		    0);
@@ -131,6 +133,7 @@ labels_are_not_in_the_policy(void **state)
 	b.run_id = "another";
 	b.created_ms = 9;
 	b.detach = true;
+	b.scan_gaps = "";
 	wire_out_init(&pa);
 	wire_out_init(&pb);
 	session_facts_encode_policy(&a, &pa);

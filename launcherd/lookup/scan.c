@@ -1,0 +1,826 @@
+/*
+ * See scan.h. Runs in stockade-lookup with the run's ids. The trees are the
+ * user's and may be made to harm us or to change while we look: directories
+ * are opened below their root without following links, work is counted in
+ * entries and time, and what is found is judged again by control and opened
+ * again by launcherd. Who changes a tree meanwhile gains nothing that a file
+ * made after the launch would not give.
+ *
+ * A name costs one table walk; stat(2) is called for what a rule denies alone.
+ * A hard link to a denied file shows as more than one link on the denied side
+ * and by its inode number in the directory on the other, so the rest is never
+ * looked at.
+ */
+#include "launcherd/lookup/scan.h"
+
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/path.h"
+#include "common/size.h"
+#include "launcherd/lookup/scan_private.h"
+
+#define BUFFER_SIZE (128u << 10)
+#define STEPS_PER_LOOK 256u
+
+/* As the kernel writes it, getdents64(2). */
+struct entry {
+	uint64_t ino;
+	int64_t off;
+	uint16_t reclen;
+	uint8_t type;
+	char name[];
+};
+
+/* What is asked of a directory's entries. */
+enum mode {
+	MODE_ALL,
+	MODE_COVERED, /* below a denied one: more than one link, sockets */
+	MODE_DENIED, /* below a denied item: more than one link, for all */
+};
+
+struct pending {
+	char *rel;
+	enum mode mode;
+};
+
+/* One tree. */
+struct walk {
+	struct scan *s;
+	const char *path;
+	const char *literal; /* NULL: the same */
+	int fd;
+	unsigned dfa_root;
+	bool writable;
+	bool prune; /* only where a rule can match below */
+	size_t item; /* MODE_DENIED */
+	size_t npending;
+	size_t room;
+	struct pending *pending;
+};
+
+/* What a directory's names are to the rules, the leaf's first. */
+struct chain {
+	size_t n;
+	uint64_t names[DFA_DEPTH_MAX];
+};
+
+struct dir {
+	struct walk *w;
+	const char *rel;
+	enum mode mode;
+	int fd;
+	uint64_t dev;
+	bool inodes_lie; /* of the file system's directories */
+	size_t nchains;
+	struct chain chains[2];
+	unsigned bare; /* marks of a git directory */
+};
+
+static const char *const bare_marks[] = { "HEAD", "objects", "refs" };
+#define BARE ((1u << ARRAY_LEN(bare_marks)) - 1)
+
+/* --- keeping ------------------------------------------------------------ */
+
+const char *
+scan_keep(struct scan *s, const char *text)
+{
+	size_t len = strlen(text) + 1;
+	char *p = s->text + s->text_len;
+
+	if (s->text_size - s->text_len < len) {
+		s->results->stopped |= LOOKUP_STOP_FOUND;
+		return NULL;
+	}
+	s->text_len += len;
+	return memcpy(p, text, len);
+}
+
+static void
+found(struct scan *s, enum lookup_what what, const char *path,
+    enum lookup_kind kind, size_t item, const char *source)
+{
+	struct lookup_results *res = s->results;
+	const char *kept = NULL;
+
+	if (res->nfound < LOOKUP_FOUND_MAX && path_is_clean(path))
+		kept = scan_keep(s, path);
+	if (kept == NULL) {
+		res->stopped |= LOOKUP_STOP_FOUND;
+		res->dropped++;
+		return;
+	}
+	res->found[res->nfound++] =
+	    (struct lookup_found){ what, kept, kind, item, source };
+}
+
+void
+scan_found(struct scan *s, enum lookup_what what, const char *path,
+    enum lookup_kind kind)
+{
+	found(s, what, path, kind, LOOKUP_NO_ITEM, "");
+}
+
+static uint64_t
+now_ms(void)
+{
+	struct timespec t = { 0, 0 };
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+bool
+scan_step(struct scan *s)
+{
+	if (!s->out_of_time && s->ticks++ % STEPS_PER_LOOK == 0 &&
+	    now_ms() > s->end_ms) {
+		s->out_of_time = true;
+		s->results->stopped |= LOOKUP_STOP_TIME;
+	}
+	return !s->out_of_time;
+}
+
+static bool
+step_entry(struct scan *s)
+{
+	if (s->left == 0) {
+		s->results->stopped |= LOOKUP_STOP_ENTRIES;
+		return false;
+	}
+	s->left--;
+	s->results->entries++;
+	return scan_step(s);
+}
+
+bool
+scan_in_roots(const struct scan *s, const char *path)
+{
+	for (size_t i = 0; i < s->nroots; i++)
+		if (path_is_within(path, s->roots[i].path))
+			return true;
+	return false;
+}
+
+/* --- paths -------------------------------------------------------------- */
+
+static enum lookup_kind
+kind_of(mode_t mode)
+{
+	if (S_ISDIR(mode))
+		return LOOKUP_DIR;
+	if (S_ISREG(mode))
+		return LOOKUP_FILE;
+	return S_ISSOCK(mode) ? LOOKUP_SOCKET : LOOKUP_OTHER;
+}
+
+/* Without links: of a path that does not exist. False: it has no clean form. */
+static bool
+clean_path(const char *path, char ret[SCAN_PATH_MAX + 1])
+{
+	size_t len = 0;
+
+	if (*path != '/')
+		return false;
+	for (;;) {
+		size_t n;
+
+		path += strspn(path, "/");
+		n = strcspn(path, "/");
+		if (n == 0)
+			break;
+		if (n == 2 && path[0] == '.' && path[1] == '.') {
+			while (len > 0 && ret[--len] != '/')
+				;
+		} else if (n != 1 || path[0] != '.') {
+			if (len + 1 + n > SCAN_PATH_MAX)
+				return false;
+			ret[len++] = '/';
+			memcpy(ret + len, path, n);
+			len += n;
+		}
+		path += n;
+	}
+	if (len == 0)
+		ret[len++] = '/';
+	ret[len] = '\0';
+	return true;
+}
+
+int
+scan_resolve(const char *path, char ret[SCAN_PATH_MAX + 1],
+    enum lookup_kind *ret_kind)
+{
+	autoclose int fd = path_open(path, O_PATH);
+	struct stat st;
+	int r;
+
+	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP) {
+		*ret_kind = LOOKUP_NONE;
+		return clean_path(path, ret) ? 0 : fd;
+	}
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	r = path_of_fd(fd, ret, SCAN_PATH_MAX + 1);
+	if (r == 0)
+		*ret_kind = kind_of(st.st_mode);
+	return r;
+}
+
+void
+scan_target(struct scan *s, const char *path)
+{
+	char resolved[SCAN_PATH_MAX + 1];
+	enum lookup_kind kind;
+
+	/* What the user cannot look at, the run cannot write. */
+	if (scan_resolve(path, resolved, &kind) == 0)
+		scan_found(s, LOOKUP_TARGET, resolved, kind);
+}
+
+/* The absolute path of an entry; false: too long, which is told. */
+static bool
+path_at(const struct dir *d, const char *name, char ret[SCAN_PATH_MAX + 1])
+{
+	const char *base = strcmp(d->w->path, "/") == 0 ? "" : d->w->path;
+	int n = snprintf(ret, SCAN_PATH_MAX + 1, "%s%s%s%s%s", base,
+	    *d->rel == '\0' ? "" : "/", d->rel, *name == '\0' ? "" : "/", name);
+
+	if (n > 0 && n <= SCAN_PATH_MAX)
+		return true;
+	d->w->s->results->stopped |= LOOKUP_STOP_DEPTH;
+	return false;
+}
+
+/* --- rules -------------------------------------------------------------- */
+
+/* The names of a path, the last one first. */
+static void
+chain_add(const struct dfa *dfa, struct chain *chain, const char *path)
+{
+	size_t end = strlen(path), begin;
+
+	for (; end > 0; end = begin - (begin > 0)) {
+		for (begin = end; begin > 0 && path[begin - 1] != '/';)
+			begin--;
+		if (begin < end && chain->n < DFA_DEPTH_MAX)
+			chain->names[chain->n++] =
+			    dfa_name(dfa, path + begin, end - begin);
+	}
+}
+
+static void
+make_chains(struct dir *d)
+{
+	const struct walk *w = d->w;
+	const struct dfa *dfa = w->s->dfa;
+
+	d->nchains = 1;
+	d->chains[0].n = 0;
+	chain_add(dfa, &d->chains[0], d->rel);
+	if (w->dfa_root == LOOKUP_ROOT_GIT)
+		return;
+	if (w->literal != NULL) {
+		d->nchains = 2;
+		d->chains[1] = d->chains[0];
+		chain_add(dfa, &d->chains[1], w->literal);
+	}
+	chain_add(dfa, &d->chains[0], w->path);
+}
+
+/* What the rules say of an entry, by either spelling of the root. */
+static unsigned
+judge(const struct dir *d, const char *name)
+{
+	const struct dfa *dfa = d->w->s->dfa;
+	uint64_t known = dfa_name(dfa, name, strlen(name));
+	unsigned mask = 0;
+
+	for (size_t i = 0; i < d->nchains; i++) {
+		const struct chain *chain = &d->chains[i];
+		struct dfa_walk walk;
+
+		dfa_walk_start(dfa, &walk);
+		dfa_walk_known(dfa, &walk, known);
+		for (size_t k = 0; k < chain->n; k++)
+			dfa_walk_known(dfa, &walk, chain->names[k]);
+		mask |= dfa_walk_end(dfa, &walk, d->w->dfa_root).mask;
+	}
+	return mask;
+}
+
+/* --- entries ------------------------------------------------------------ */
+
+static int
+push(struct dir *d, const char *name, enum mode mode)
+{
+	struct walk *w = d->w;
+	struct pending *more;
+	char *rel = NULL;
+
+	if (w->npending == w->room) {
+		size_t room = w->room == 0 ? 256 : 2 * w->room;
+
+		more = reallocarray(w->pending, room, sizeof(*more));
+		if (more == NULL)
+			return -ENOMEM;
+		w->pending = more;
+		w->room = room;
+	}
+	if (asprintf(&rel, "%s%s%s", d->rel, *d->rel == '\0' ? "" : "/",
+		name) < 0)
+		return -ENOMEM;
+	w->pending[w->npending++] = (struct pending){ rel, mode };
+	return 0;
+}
+
+/* A place that is searched for itself is not entered from above. */
+static bool
+is_root(const struct scan *s, const char *path)
+{
+	size_t len = strlen(path);
+
+	for (size_t i = 0; i < s->nroots; i++)
+		if (s->roots[i].len == len &&
+		    memcmp(s->roots[i].path, path, len) == 0)
+			return true;
+	return false;
+}
+
+static int
+enter(struct dir *d, const char *name, enum mode mode)
+{
+	char path[SCAN_PATH_MAX + 1];
+
+	if (!path_at(d, name, path))
+		return 0;
+	if (d->w->dfa_root == LOOKUP_ROOT_ALL && is_root(d->w->s, path))
+		return 0;
+	return push(d, name, mode);
+}
+
+/* Whether this link is known already, so that no second pass is needed. */
+static bool
+knows(const struct scan_links *links, uint64_t dev, uint64_t ino)
+{
+	const struct scan_link *l = scan_links_find(links, ino);
+
+	while (l != NULL && l->dev != dev)
+		l = scan_links_next(links, l);
+	return l != NULL;
+}
+
+/* A denied file: with more links, the others are looked for. */
+static int
+note_links(struct dir *d, const char *name, size_t item)
+{
+	struct scan *s = d->w->s;
+	struct scan_links *to = item == LOOKUP_NO_ITEM ? &s->later : &s->links;
+	char path[SCAN_PATH_MAX + 1];
+	struct scan_link link = { .item = item };
+	struct stat st;
+
+	if (s->again ||
+	    fstatat(d->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    !S_ISREG(st.st_mode) || st.st_nlink < 2 || !path_at(d, name, path))
+		return 0;
+	if (item == LOOKUP_NO_ITEM &&
+	    knows(&s->links, (uint64_t)st.st_dev, (uint64_t)st.st_ino))
+		return 0;
+	link.dev = (uint64_t)st.st_dev;
+	link.ino = (uint64_t)st.st_ino;
+	link.path = scan_keep(s, path);
+	return link.path == NULL ? 0 : scan_links_add(to, &link);
+}
+
+/* Tells an entry that is another name of something denied. */
+static bool
+is_link(struct dir *d, const struct entry *e)
+{
+	struct scan *s = d->w->s;
+	const struct scan_link *l;
+	char path[SCAN_PATH_MAX + 1];
+	uint64_t ino = e->ino;
+	bool told = false;
+	struct stat st;
+
+	if (s->links.n == 0 || (e->type != DT_REG && e->type != DT_DIR))
+		return false;
+	if (d->inodes_lie &&
+	    fstatat(d->fd, e->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		ino = (uint64_t)st.st_ino;
+	l = scan_links_find(&s->links, ino);
+	if (l == NULL ||
+	    fstatat(d->fd, e->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    !path_at(d, e->name, path))
+		return false;
+	for (; l != NULL; l = scan_links_next(&s->links, l)) {
+		if (l->dev != (uint64_t)st.st_dev || l->ino != st.st_ino ||
+		    path_is_within(path, l->path))
+			continue;
+		found(s, LOOKUP_LINK, path, kind_of(st.st_mode), l->item,
+		    l->path);
+		told = true;
+	}
+	return told;
+}
+
+/* What a link with a denied name leads to is denied with it (SPEC J3). */
+static void
+found_link(struct dir *d, const char *name, const char *path)
+{
+	char text[SCAN_PATH_MAX + 1], joined[2 * SCAN_PATH_MAX + 2];
+	ssize_t len = readlinkat(d->fd, name, text, sizeof(text) - 1);
+	struct stat st;
+
+	if (len <= 0)
+		return;
+	text[len] = '\0';
+	if (fstatat(d->fd, name, &st, 0) == 0 || *text == '/') {
+		scan_target(d->w->s, *text == '/' ? text : path);
+		return;
+	}
+	(void)snprintf(joined, sizeof(joined), "%.*s/%s",
+	    (int)(strlen(path) - strlen(name) - 1), path, text);
+	scan_target(d->w->s, joined);
+}
+
+static int
+found_name(struct dir *d, const struct entry *e)
+{
+	struct scan *s = d->w->s;
+	char path[SCAN_PATH_MAX + 1];
+	enum lookup_kind kind = LOOKUP_OTHER;
+
+	if (e->type == DT_DIR)
+		kind = LOOKUP_DIR;
+	else if (e->type == DT_REG)
+		kind = LOOKUP_FILE;
+	if (!s->again && path_at(d, e->name, path)) {
+		if (e->type == DT_LNK)
+			found_link(d, e->name, path);
+		else if (e->type != DT_SOCK)
+			scan_found(s, LOOKUP_NAME, path, kind);
+	}
+	if (e->type == DT_DIR)
+		return enter(d, e->name, MODE_COVERED);
+	return e->type == DT_REG ? note_links(d, e->name, LOOKUP_NO_ITEM) : 0;
+}
+
+static void
+found_git(struct dir *d)
+{
+	char path[SCAN_PATH_MAX + 1];
+
+	if (!d->w->s->again && path_at(d, "", path))
+		scan_git_entry(d->w->s, path);
+}
+
+static void
+look_for_bare(struct dir *d, const struct entry *e)
+{
+	for (size_t i = 0; i < ARRAY_LEN(bare_marks); i++)
+		if (strcmp(e->name, bare_marks[i]) == 0)
+			d->bare |= 1u << i;
+}
+
+/* An entry of a tree whose names are judged. */
+static int
+visit_judged(struct dir *d, const struct entry *e)
+{
+	unsigned mask = judge(d, e->name);
+
+	if ((mask & DFA_WRITE) != 0)
+		return found_name(d, e);
+	if (strcmp(e->name, ".git") == 0)
+		found_git(d);
+	look_for_bare(d, e);
+	if (e->type != DT_DIR || (d->w->prune && (mask & DFA_MOVE) == 0))
+		return 0;
+	return enter(d, e->name, MODE_ALL);
+}
+
+static int
+visit(struct dir *d, const struct entry *e)
+{
+	struct scan *s = d->w->s;
+	char path[SCAN_PATH_MAX + 1];
+
+	if (d->mode == MODE_DENIED) {
+		if (e->type == DT_DIR)
+			return enter(d, e->name, MODE_DENIED);
+		return e->type == DT_REG ? note_links(d, e->name, d->w->item) :
+					   0;
+	}
+	if (e->type == DT_SOCK && !s->again && path_at(d, e->name, path))
+		scan_found(s, LOOKUP_SOCK, path, LOOKUP_SOCKET);
+	if (d->mode == MODE_ALL && is_link(d, e))
+		return 0;
+	if (d->mode == MODE_ALL && d->w->writable)
+		return visit_judged(d, e);
+	if (e->type == DT_DIR)
+		return enter(d, e->name, d->mode);
+	if (d->mode == MODE_COVERED && e->type == DT_REG)
+		return note_links(d, e->name, LOOKUP_NO_ITEM);
+	return 0;
+}
+
+/* --- directories -------------------------------------------------------- */
+
+static bool
+is_dot(const char *name)
+{
+	return name[0] == '.' &&
+	    (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
+}
+
+static int
+read_entries(struct dir *d)
+{
+	static union {
+		struct entry align;
+		char bytes[BUFFER_SIZE];
+	} buf;
+	struct entry *e;
+	struct stat st;
+	int r = 0;
+
+	for (;;) {
+		long n = syscall(SYS_getdents64, d->fd, buf.bytes,
+		    sizeof(buf.bytes));
+
+		if (n <= 0)
+			return n < 0 ? -errno : 0;
+		for (long at = 0; at < n && r == 0; at += e->reclen) {
+			e = (struct entry *)(void *)(buf.bytes + at);
+			if (is_dot(e->name))
+				continue;
+			if (!step_entry(d->w->s))
+				return 0;
+			if (e->type == DT_UNKNOWN &&
+			    fstatat(d->fd, e->name, &st, AT_SYMLINK_NOFOLLOW) ==
+				0)
+				e->type = IFTODT(st.st_mode);
+			r = visit(d, e);
+		}
+		if (r < 0)
+			return r;
+	}
+}
+
+/* Without this right nothing below can be named either. */
+static bool
+may_pass(const struct walk *w, const char *rel)
+{
+	return syscall(SYS_faccessat2, w->fd, rel, X_OK,
+		   AT_EACCESS | AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) == 0;
+}
+
+/* -ENOMEM, or 0: what cannot be read is told. */
+static int
+read_dir(struct walk *w, const struct pending *p)
+{
+	struct dir d = { .w = w, .rel = p->rel, .mode = p->mode };
+	autoclose int fd = path_open_beneath(w->fd,
+	    *p->rel == '\0' ? "." : p->rel,
+	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK);
+	char path[SCAN_PATH_MAX + 1];
+	struct statfs fs;
+	struct stat st;
+	int r;
+
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		if (fd != -ENOENT && fd != -ENOTDIR && fd != -ELOOP &&
+		    (fd != -EACCES || may_pass(w, p->rel)))
+			w->s->results->stopped |= LOOKUP_STOP_CLOSED;
+		return 0;
+	}
+	d.fd = fd;
+	d.dev = (uint64_t)st.st_dev;
+	/* A FUSE server need not fill them in. */
+	d.inodes_lie =
+	    fstatfs(fd, &fs) < 0 || fs.f_type == FUSE_SUPER_MAGIC;
+	if (w->writable && d.mode == MODE_ALL)
+		make_chains(&d);
+	r = read_entries(&d);
+	if (r == 0 && d.bare == BARE && !w->s->again && path_at(&d, "", path))
+		scan_git_add(w->s, path, NULL);
+	if (r < 0 && r != -ENOMEM)
+		w->s->results->stopped |= LOOKUP_STOP_CLOSED;
+	return r == -ENOMEM ? r : 0;
+}
+
+static int
+walk_tree(struct walk *w, enum mode mode)
+{
+	struct dir top = { .w = w, .rel = "" };
+	struct scan *s = w->s;
+	int r;
+
+	w->fd = path_open(w->path, O_PATH | O_DIRECTORY);
+	if (w->fd < 0) {
+		s->results->stopped |= LOOKUP_STOP_CLOSED;
+		return 0;
+	}
+	r = push(&top, "", mode);
+	while (r == 0 && w->npending > 0 && s->left > 0 && scan_step(s)) {
+		struct pending p = w->pending[--w->npending];
+
+		r = read_dir(w, &p);
+		free(p.rel);
+	}
+	while (w->npending > 0)
+		free(w->pending[--w->npending].rel);
+	free(w->pending);
+	(void)close(w->fd);
+	return r;
+}
+
+int
+scan_git_tree(struct scan *s, const char *path)
+{
+	struct walk w = {
+		.s = s,
+		.path = path,
+		.dfa_root = LOOKUP_ROOT_GIT,
+		.writable = true,
+		.prune = true,
+	};
+
+	return walk_tree(&w, MODE_ALL);
+}
+
+static int
+walk_roots(struct scan *s)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < s->nroots && r == 0; i++) {
+		struct walk w = {
+			.s = s,
+			.path = s->roots[i].path,
+			.literal = s->roots[i].literal,
+			.dfa_root = LOOKUP_ROOT_ALL,
+			.writable = s->roots[i].writable,
+		};
+
+		r = walk_tree(&w, MODE_ALL);
+	}
+	return r;
+}
+
+/* --- all of it ---------------------------------------------------------- */
+
+static int
+take_root(struct scan *s, const struct lookup_result *r, bool writable)
+{
+	struct scan_root *root;
+
+	for (size_t i = 0; i < s->nroots; i++)
+		if (strcmp(s->roots[i].path, r->resolved) == 0) {
+			s->roots[i].writable |= writable;
+			return 0;
+		}
+	if (s->nroots == SCAN_ROOTS_MAX)
+		return -E2BIG;
+	root = &s->roots[s->nroots++];
+	root->path = r->resolved;
+	root->len = strlen(r->resolved);
+	root->dev = r->dev;
+	root->writable = writable;
+	if (strcmp(r->literal, r->resolved) != 0)
+		root->literal = r->literal;
+	return 0;
+}
+
+static int
+take_roots(struct scan *s)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < s->question->nitems && r == 0; i++) {
+		const struct lookup_result *res = &s->results->results[i];
+		enum lookup_use use = s->question->items[i].use;
+
+		if (res->error == 0 && res->kind == LOOKUP_DIR &&
+		    (use == LOOKUP_USE_READABLE || use == LOOKUP_USE_WRITABLE))
+			r = take_root(s, res, use == LOOKUP_USE_WRITABLE);
+	}
+	return r;
+}
+
+static bool
+has_device(const struct scan *s, uint64_t dev)
+{
+	for (size_t i = 0; i < s->nroots; i++)
+		if (s->roots[i].dev == dev)
+			return true;
+	return false;
+}
+
+/* Denied items by their inodes: a hard link, or the same directory through
+ * another mount. */
+static int
+take_denied(struct scan *s)
+{
+	int r = 0;
+
+	s->left = SCAN_DENIED_MAX;
+	for (size_t i = 0; i < s->question->nitems && r == 0; i++) {
+		const struct lookup_result *res = &s->results->results[i];
+		const struct scan_link link = { res->ino, res->dev, i,
+			res->resolved };
+		struct walk w = { .s = s, .path = res->resolved, .item = i };
+
+		if (s->question->items[i].use != LOOKUP_USE_DENIED ||
+		    res->error != 0)
+			continue;
+		r = scan_links_add(&s->links, &link);
+		/* A link is never to another file system. */
+		if (r == 0 && res->kind == LOOKUP_DIR &&
+		    has_device(s, res->dev))
+			r = walk_tree(&w, MODE_DENIED);
+	}
+	s->left = s->question->scan.entries_max;
+	return r;
+}
+
+/* The first pass met a denied name with more links: all names again, for their
+ * inode numbers alone. */
+static int
+look_again(struct scan *s)
+{
+	if (s->later.n == 0)
+		return 0;
+	scan_links_done(&s->links);
+	s->links = s->later;
+	s->later = (struct scan_links){ NULL, 0, 0 };
+	s->again = true;
+	s->left = s->question->scan.entries_max;
+	return walk_roots(s);
+}
+
+static int
+compile(struct scan *s)
+{
+	const struct lookup_scan *scan = &s->question->scan;
+	const struct dfa_rules rules = {
+		.rules = scan->rules,
+		.nrules = scan->nrules,
+		.exemptions = scan->exemptions,
+		.nexemptions = scan->nexemptions,
+		.nroots = LOOKUP_ROOTS,
+	};
+
+	s->dfa = malloc(sizeof(*s->dfa));
+	return s->dfa == NULL ? -ENOMEM : dfa_compile(&rules, s->dfa, NULL);
+}
+
+int
+scan_all(const struct lookup_question *question, const char *home, char *text,
+    size_t size, struct lookup_results *results)
+{
+	static int (*const steps[])(struct scan *) = { take_denied, walk_roots,
+		scan_git_finish, look_again };
+	struct scan *s;
+	int r;
+
+	if (question->scan.entries_max == 0)
+		return 0;
+	s = calloc(1, sizeof(*s));
+	if (s == NULL)
+		return -ENOMEM;
+	s->question = question;
+	s->results = results;
+	s->home = home;
+	s->text = text;
+	s->text_size = size;
+	r = take_roots(s);
+	if (r == 0 && s->nroots > 0)
+		r = compile(s);
+	s->end_ms = now_ms() + question->scan.time_ms;
+	if (r == 0 && s->nroots > 0) {
+		scan_git_global(s);
+		for (size_t i = 0; i < ARRAY_LEN(steps) && r == 0; i++)
+			r = steps[i](s);
+	}
+	scan_links_done(&s->links);
+	scan_links_done(&s->later);
+	free(s->dfa);
+	free(s);
+	return r;
+}
