@@ -52,8 +52,7 @@ dfa_walk_known(const struct dfa *dfa, struct dfa_walk *walk, uint64_t name)
 	if (walk->too_deep)
 		return;
 	walk->names[walk->depth++] = name;
-	walk->state =
-	    entry(dfa, walk->state + (unsigned)(name & UINT16_MAX));
+	walk->state = entry(dfa, walk->state + (unsigned)(name & UINT16_MAX));
 }
 
 void

@@ -46,6 +46,7 @@
 #define DFA_RULES_MAX 16384
 #define DFA_PLACES_MAX 65536u
 #define DFA_EXEMPTIONS_MAX 1024
+#define DFA_ASIDE_MAX 1024
 #define DFA_DEPTH_MAX 256 /* that many components fail closed (D7) */
 #define DFA_NAME_MAX 255
 #define DFA_GLOB_MAX 4095
@@ -192,6 +193,15 @@ const char *dfa_glob_why(const char *glob);
 int dfa_compile(const struct dfa_rules *, struct dfa *ret, size_t *ret_bad);
 
 /*
+ * The same, but where the rules need a larger table than there is, those of
+ * class DFA_SPEC that are not literal are left out of it, up to DFA_ASIDE_MAX.
+ * ret_aside[i] tells of each rule whether it was; for these, who walks the
+ * table asks dfa_rule_matches() beside it.
+ */
+int dfa_compile_some(const struct dfa_rules *, struct dfa *ret, bool *ret_aside,
+    size_t *ret_bad);
+
+/*
  * Whether one rule alone denies this path: its mask (with MOVE), MOVE alone for
  * what it needs on the way, or 0. Exemptions and roots are not looked at. Path:
  * relative, clean. Slow, and apart from any table: to name a rule in an event.
@@ -231,11 +241,11 @@ void dfa_walk_known(const struct dfa *, struct dfa_walk *, uint64_t name);
 void dfa_walk_path(const struct dfa *, struct dfa_walk *, const char *path,
     size_t len);
 /* root >= nroots fails closed; an empty root has no verdict, however deep. */
-struct dfa_verdict dfa_walk_end(const struct dfa *, const struct dfa_walk *,
-    unsigned root);
+struct dfa_verdict
+dfa_walk_end(const struct dfa *, const struct dfa_walk *, unsigned root);
 
 /* All of it for a path relative to root. */
-struct dfa_verdict dfa_match(const struct dfa *, const char *path, size_t len,
-    unsigned root);
+struct dfa_verdict
+dfa_match(const struct dfa *, const char *path, size_t len, unsigned root);
 
 #endif

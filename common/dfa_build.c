@@ -34,8 +34,10 @@
 #define NAME_STATES_MAX 24576u
 #define NAMES_MAX 8192u
 #define PATH_STATES_MAX 8192u
+#define ASIDE_PARTS_MAX 32
 #define CELLS_MAX (1u << 22) /* of a level's rows, before merging */
-#define WORK_MAX (1u << 26)
+#define WORK_MAX (1u << 24)
+#define WORK_FIRST (1u << 22) /* where rules can be left out */
 
 /* What is reported when a chain ends at a root. Equal ones are one. */
 struct item {
@@ -73,6 +75,9 @@ struct compiler {
 	uint16_t ruled; /* roots that are not empty */
 	int error; /* sticky */
 	size_t work;
+	size_t work_max;
+	bool *aside; /* of each rule, or NULL: none is left out */
+	size_t naside;
 
 	struct item *items;
 	size_t nitems;
@@ -127,7 +132,7 @@ static void
 work(struct compiler *c, size_t n)
 {
 	c->work += n;
-	if (c->work > WORK_MAX)
+	if (c->work > c->work_max)
 		fail(c, -E2BIG);
 }
 
@@ -268,6 +273,19 @@ add_literal(struct compiler *c, const struct dfa_glob *glob,
 	return r < 0 ? r : 1;
 }
 
+/* 1: left out. One of many components is not, since to match one costs up to
+ * the square of their number. */
+static int
+put_aside(struct compiler *c, const struct dfa_glob *glob,
+    const struct item *item)
+{
+	if (c->aside == NULL || item->class != DFA_SPEC ||
+	    glob->nparts > ASIDE_PARTS_MAX)
+		return 0;
+	c->aside[item->rule] = true;
+	return ++c->naside > DFA_ASIDE_MAX ? -E2BIG : 1;
+}
+
 static int
 add_rule(struct compiler *c, size_t number)
 {
@@ -291,6 +309,8 @@ add_rule(struct compiler *c, size_t number)
 	if (r < 0)
 		return r;
 	r = (rule->roots & c->ruled) == 0 ? 1 : add_literal(c, &glob, &item);
+	if (r == 0)
+		r = put_aside(c, &glob, &item);
 	if (r == 0) {
 		chain(c, &glob, glob.nparts, item_add(c, item), false);
 		item.mask = DFA_MOVE;
@@ -800,7 +820,7 @@ static int
 merge_levels(struct compiler *c)
 {
 	int r =
-	    dfa_rows_merge(&c->path_rows, &c->name_cols, &c->work, WORK_MAX);
+	    dfa_rows_merge(&c->path_rows, &c->name_cols, &c->work, c->work_max);
 
 	if (r < 0)
 		return r;
@@ -809,7 +829,8 @@ merge_levels(struct compiler *c)
 
 		*class = c->name_cols[*class];
 	}
-	return dfa_rows_merge(&c->name_rows, &c->byte_cols, &c->work, WORK_MAX);
+	return dfa_rows_merge(&c->name_rows, &c->byte_cols, &c->work,
+	    c->work_max);
 }
 
 static int
@@ -933,10 +954,11 @@ compile(struct compiler *c, size_t *ret_bad)
 	return r;
 }
 
-int
-dfa_compile(const struct dfa_rules *in, struct dfa *ret, size_t *ret_bad)
+static int
+compile_all(const struct dfa_rules *in, struct dfa *ret, size_t work_max,
+    bool *aside, size_t *ret_bad)
 {
-	struct compiler c = { .in = in };
+	struct compiler c = { .in = in, .work_max = work_max, .aside = aside };
 	unsigned roots;
 	int r;
 
@@ -954,4 +976,21 @@ dfa_compile(const struct dfa_rules *in, struct dfa *ret, size_t *ret_bad)
 			c.out->nplaces * sizeof(c.out->place[0]));
 	compiler_done(&c);
 	return r;
+}
+
+int
+dfa_compile(const struct dfa_rules *in, struct dfa *ret, size_t *ret_bad)
+{
+	return compile_all(in, ret, WORK_MAX, NULL, ret_bad);
+}
+
+int
+dfa_compile_some(const struct dfa_rules *in, struct dfa *ret, bool *ret_aside,
+    size_t *ret_bad)
+{
+	int r = compile_all(in, ret, WORK_FIRST, NULL, ret_bad);
+
+	memset(ret_aside, 0, in->nrules * sizeof(*ret_aside));
+	return r != -E2BIG ? r :
+			     compile_all(in, ret, WORK_MAX, ret_aside, ret_bad);
 }

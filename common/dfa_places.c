@@ -66,8 +66,7 @@ part_name(const struct dfa_glob *glob, const struct dfa_part *part)
 	uint64_t hash = DFA_HASH_BEGIN;
 
 	for (size_t i = part->natoms; i-- > 0;)
-		hash =
-		    dfa_hash(hash, only_byte(&glob->atoms[part->first + i]));
+		hash = dfa_hash(hash, only_byte(&glob->atoms[part->first + i]));
 	return hash >> DFA_HASH_SHIFT;
 }
 
@@ -148,8 +147,7 @@ child(struct dfa_places *t, uint32_t parent, uint64_t name, uint32_t *ret)
 		.sibling = t->nodes[parent].children,
 		.own = { 0, DFA_RULE_NONE },
 		.below = { 0, DFA_RULE_NONE } };
-	*ret = t->buckets[slot] = t->nodes[parent].children =
-	    (uint32_t)t->n++;
+	*ret = t->buckets[slot] = t->nodes[parent].children = (uint32_t)t->n++;
 	return 0;
 }
 

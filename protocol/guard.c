@@ -71,7 +71,7 @@ get_rules(struct wire *w, struct guard *ret)
 	for (size_t i = 0; i < ret->nrules && !w->err; i++) {
 		struct guard_rule *rule = &ret->rules[i];
 
-		(void)wire_array(w, 8, 8);
+		(void)wire_array(w, 9, 9);
 		rule->text = wire_cstr(w, 1, GUARD_TEXT_MAX);
 		rule->origin = wire_cstr(w, 1, GUARD_ORIGIN_MAX);
 		rule->remedy = wire_cstr(w, 0, GUARD_REMEDY_MAX);
@@ -80,6 +80,11 @@ get_rules(struct wire *w, struct guard *ret)
 		rule->mask = (uint16_t)wire_u64(w, 1, DFA_ALL);
 		rule->roots = (uint16_t)wire_u64(w, 0, UINT16_MAX);
 		rule->ignore_case = wire_bool(w);
+		rule->aside = wire_bool(w);
+		if (rule->aside && ret->naside == DFA_ASIDE_MAX)
+			wire_fail(w);
+		else if (rule->aside)
+			ret->aside[ret->naside++] = (uint16_t)i;
 	}
 }
 
@@ -261,7 +266,7 @@ guard_encode(const struct guard *guard, struct wire_out *out)
 	for (size_t i = 0; i < guard->nrules; i++) {
 		const struct guard_rule *rule = &guard->rules[i];
 
-		wire_put_array(out, 8);
+		wire_put_array(out, 9);
 		wire_put_cstr(out, rule->text);
 		wire_put_cstr(out, rule->origin);
 		wire_put_cstr(out, rule->remedy);
@@ -270,6 +275,7 @@ guard_encode(const struct guard *guard, struct wire_out *out)
 		wire_put_u64(out, rule->mask);
 		wire_put_u64(out, rule->roots);
 		wire_put_bool(out, rule->ignore_case);
+		wire_put_bool(out, rule->aside);
 	}
 	wire_put_array(out, guard->nexemptions);
 	for (size_t i = 0; i < guard->nexemptions; i++) {
@@ -305,24 +311,80 @@ guard_find_root(const struct guard *guard, const char *path, size_t len,
 	return found;
 }
 
+/* A path that is judged, without its root: path from rel on, and name. */
+struct whole {
+	size_t len;
+	char text[GUARD_PATH_MAX + DFA_NAME_MAX + 2];
+};
+
+static bool
+make_whole(struct whole *ret, const char *path, size_t path_len,
+    const char *name, size_t name_len)
+{
+	ret->len = path_len;
+	if (path_len > GUARD_PATH_MAX || name_len > DFA_NAME_MAX)
+		return false;
+	memcpy(ret->text, path, path_len);
+	if (name_len == 0)
+		return true;
+	if (path_len > 0)
+		ret->text[ret->len++] = '/';
+	memcpy(ret->text + ret->len, name, name_len);
+	ret->len += name_len;
+	return true;
+}
+
+/* What one rule says below a root that it holds for. */
+static uint16_t
+rule_says(const struct guard_rule *rule, unsigned root,
+    const struct whole *whole)
+{
+	return (rule->roots & (1u << root)) == 0 ?
+	    0 :
+	    dfa_rule_matches(rule->glob, rule->ignore_case, rule->mask,
+		whole->text, whole->len);
+}
+
+/* Adds what the rules say that are not in the table. */
+static void
+judge_aside(const struct guard *guard, unsigned root, const struct whole *whole,
+    struct dfa_verdict *to)
+{
+	for (size_t i = 0; i < guard->naside; i++) {
+		const struct guard_rule *rule = &guard->rules[guard->aside[i]];
+
+		dfa_verdict_join(to,
+		    (struct dfa_verdict){ rule_says(rule, root, whole),
+			guard->aside[i] });
+	}
+}
+
 struct dfa_verdict
 guard_judge(const struct guard *guard, const char *path, size_t path_len,
     const char *name, size_t name_len, int *ret_root)
 {
-	struct dfa_verdict none = { 0, DFA_RULE_NONE };
+	struct dfa_verdict v = { 0, DFA_RULE_NONE };
 	struct dfa_walk walk;
+	struct whole whole;
 	size_t rel = 0;
 	int root = guard_find_root(guard, path, path_len, &rel);
 
 	if (ret_root != NULL)
 		*ret_root = root;
 	if (root < 0)
-		return none;
+		return v;
 	dfa_walk_start(&guard->dfa, &walk);
 	if (name_len > 0)
 		dfa_walk_name(&guard->dfa, &walk, name, name_len);
 	dfa_walk_path(&guard->dfa, &walk, path + rel, path_len - rel);
-	return dfa_walk_end(&guard->dfa, &walk, (unsigned)root);
+	v = dfa_walk_end(&guard->dfa, &walk, (unsigned)root);
+	if (guard->naside == 0 || v.rule == DFA_RULE_TOO_DEEP ||
+	    guard->roots[root].empty)
+		return v;
+	if (!make_whole(&whole, path + rel, path_len - rel, name, name_len))
+		return (struct dfa_verdict){ DFA_ALL, DFA_RULE_TOO_DEEP };
+	judge_aside(guard, (unsigned)root, &whole, &v);
+	return v;
 }
 
 const struct guard_rule *
@@ -346,30 +408,20 @@ guard_exact_rule(const struct guard *guard, struct dfa_verdict verdict,
     unsigned asked, const char *path, size_t path_len, const char *name,
     size_t name_len)
 {
-	char whole[GUARD_PATH_MAX + DFA_NAME_MAX + 2];
+	struct whole whole;
 	enum dfa_class class;
-	size_t rel = 0, len;
+	size_t rel = 0;
 	int root = guard_find_root(guard, path, path_len, &rel);
 
 	if (verdict.rule >= guard->nrules || root < 0 ||
-	    path_len > GUARD_PATH_MAX || name_len > DFA_NAME_MAX)
+	    !make_whole(&whole, path + rel, path_len - rel, name, name_len))
 		return verdict.rule;
 	class = guard->rules[verdict.rule].class;
-	len = path_len - rel;
-	memcpy(whole, path + rel, len);
-	if (name_len > 0) {
-		if (len > 0)
-			whole[len++] = '/';
-		memcpy(whole + len, name, name_len);
-		len += name_len;
-	}
 	for (size_t i = verdict.rule; i < guard->nrules; i++) {
 		const struct guard_rule *rule = &guard->rules[i];
 
-		if (rule->class == class && (rule->roots & (1u << root)) != 0 &&
-		    (dfa_rule_matches(rule->glob, rule->ignore_case, rule->mask,
-			 whole, len) &
-			asked) != 0)
+		if (rule->class == class &&
+		    (rule_says(rule, (unsigned)root, &whole) & asked) != 0)
 			return (unsigned)i;
 	}
 	return verdict.rule;

@@ -17,7 +17,7 @@
 #include "protocol/wire.h"
 
 #define GUARD_MAGIC "stockade-guard"
-#define GUARD_VERSION 3
+#define GUARD_VERSION 4
 #define GUARD_PATH_MAX 4095
 #define GUARD_TEXT_MAX 4200 /* a pattern with what stands before it */
 #define GUARD_ORIGIN_MAX 160
@@ -45,6 +45,7 @@ struct guard_rule {
 	uint16_t mask;
 	uint16_t roots;
 	bool ignore_case;
+	bool aside; /* not in the table, dfa_compile_some() */
 };
 
 /* What lifts rules of class DFA_BUILTIN, as the table was compiled with it; for
@@ -62,6 +63,10 @@ struct guard {
 	struct guard_root roots[DFA_ROOTS_MAX];
 	size_t nrules;
 	struct guard_rule rules[DFA_RULES_MAX];
+	/* The numbers of those that are not in the table: filled by
+	 * guard_decode(), asked one by one by guard_judge(). */
+	size_t naside;
+	uint16_t aside[DFA_ASIDE_MAX];
 	size_t nexemptions;
 	struct guard_exemption exemptions[DFA_EXEMPTIONS_MAX];
 	struct dfa dfa;

@@ -715,10 +715,11 @@ name_rules_encode(const struct name_rules *rules, struct wire_out *out,
 		.exemptions = exempt,
 		.nroots = (unsigned)rules->nroots,
 	};
+	autofree bool *aside = calloc(rules->nrules + 1, sizeof(*aside));
 	size_t bad = 0;
 	int r;
 
-	if (guard == NULL || exempt == NULL)
+	if (guard == NULL || exempt == NULL || aside == NULL)
 		return -ENOMEM;
 	for (size_t i = 0; i < rules->nexemptions; i++) {
 		const struct guard_exemption *e = &rules->exemptions[i];
@@ -733,7 +734,7 @@ name_rules_encode(const struct name_rules *rules, struct wire_out *out,
 	for (size_t i = 0; i < rules->nroots; i++)
 		if (rules->roots[i].empty)
 			in.empty_roots |= (uint16_t)(1u << i);
-	r = dfa_compile(&in, &guard->dfa, &bad);
+	r = dfa_compile_some(&in, &guard->dfa, aside, &bad);
 	if (r == -ENOMEM)
 		return r;
 	if (r == -E2BIG)
@@ -753,10 +754,10 @@ name_rules_encode(const struct name_rules *rules, struct wire_out *out,
 		guard->rules[i].mask = rules->rules[i].mask;
 		guard->rules[i].roots = rules->rules[i].roots;
 		guard->rules[i].ignore_case = rules->rules[i].ignore_case;
+		guard->rules[i].aside = aside[i];
 	}
 	guard->nexemptions = rules->nexemptions;
-	memcpy(guard->exemptions, rules->exemptions,
-	    sizeof(guard->exemptions));
+	memcpy(guard->exemptions, rules->exemptions, sizeof(guard->exemptions));
 	guard_encode(guard, out);
 	return out->err ? -ENOMEM : 0;
 }

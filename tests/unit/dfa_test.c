@@ -613,9 +613,48 @@ a_table_too_large_is_an_error_that_changes_nothing(void **state)
 	assert_int_equal(dfa_match(&table, "xa0yb0", 6, 0).mask, 9);
 	assert_int_equal(compile_many(1200, "/*x", "/*y", "?"), -E2BIG);
 	assert_int_equal(dfa_match(&table, "xa0yb0", 6, 0).mask, 9);
-	assert_int_equal(
-	    compile_many(DFA_RULES_MAX, "/1/2/3/4", "/x/5", "/6"), -E2BIG);
+	assert_int_equal(compile_many(DFA_RULES_MAX, "/1/2/3/4", "/x/5", "/6"),
+	    -E2BIG);
 	assert_int_equal(dfa_match(&table, "xa0yb0", 6, 0).mask, 9);
+}
+
+/* What does not fit is left out and told; the rest is in the table. */
+static void
+rules_that_do_not_fit_are_told(void **state)
+{
+	static bool aside[DFA_RULES_MAX];
+	struct dfa_rules in = { .rules = many, .nrules = 602, .nroots = 1 };
+	size_t naside = 0;
+
+	(void)state;
+	assert_int_equal(compile_many(600, "*a", "*b", "*c*d"), -E2BIG);
+	many[600] =
+	    (struct dfa_rule){ "*.key", DFA_WRITE, 1, DFA_BUILTIN, true };
+	many[601] =
+	    (struct dfa_rule){ "/lit/eral", DFA_WRITE, 1, DFA_SPEC, false };
+	assert_int_equal(dfa_compile_some(&in, &table, aside, NULL), 0);
+	assert_int_equal(dfa_check(&table, in.nrules), 0);
+	for (size_t i = 0; i < in.nrules; i++)
+		naside += aside[i];
+	assert_int_equal(naside, 600);
+	assert_int_equal(dfa_match(&table, "x/A.KEY", 7, 0).mask, 9);
+	assert_int_equal(dfa_match(&table, "lit/eral", 8, 0).rule, 601);
+	assert_int_equal(dfa_match(&table, "a0b0c0d", 7, 0).mask, 0);
+	/* Of class DFA_SPEC only, and not more than there is room for. */
+	for (size_t i = 0; i < 600; i++)
+		many[i].class = DFA_GIT;
+	assert_int_equal(dfa_compile_some(&in, &table, aside, NULL), -E2BIG);
+	assert_int_equal(compile_many(DFA_ASIDE_MAX + 1, "*a", "*b", "*c*d"),
+	    -E2BIG);
+	in.nrules = DFA_ASIDE_MAX;
+	assert_int_equal(dfa_compile_some(&in, &table, aside, NULL), 0);
+	in.nrules++;
+	assert_int_equal(dfa_compile_some(&in, &table, aside, NULL), -E2BIG);
+	/* Where there is room, nothing is. */
+	in.nrules = 4;
+	assert_int_equal(dfa_compile_some(&in, &table, aside, NULL), 0);
+	assert_false(aside[0] || aside[1] || aside[2] || aside[3]);
+	assert_int_equal(dfa_match(&table, "a0b0cd", 6, 0).mask, 9);
 }
 
 /* Literal rules: what is theirs, their prefixes, what is beside them; each
@@ -637,16 +676,26 @@ literal_rules_are_found_by_name(void **state)
 		unsigned mask;
 		unsigned rule;
 	} rows[] = {
-		{ "a/b/c", 0, 9, 0 }, { "a/b/c/d/e", 0, 9, 0 },
-		{ "a/b/c", 1, 9, 0 }, { "a/b/c", 2, 0, DFA_RULE_NONE },
-		{ "a/b/d", 0, 9, 1 }, { "a/b/d", 1, 0, DFA_RULE_NONE },
-		{ "a/b/d/e", 0, 0, DFA_RULE_NONE }, { "a/b", 0, 8, 0 },
-		{ "a", 0, 8, 0 }, { "b", 0, 0, DFA_RULE_NONE },
-		{ "x/a/b/c", 0, 0, DFA_RULE_NONE }, { "k", 2, 8, 2 },
-		{ "k/l", 1, 11, 2 }, { "k/l/m", 1, 2, 3 },
-		{ "x/k/l/y", 0, 2, 3 }, { "a/b/c/k/l", 0, 11, 0 },
-		{ "a/*", 0, 16, 4 }, { "a/x", 0, 0, DFA_RULE_NONE },
-		{ "q/secret", 1, 9, 5 }, { "q/secret", 0, 0, DFA_RULE_NONE },
+		{ "a/b/c", 0, 9, 0 },
+		{ "a/b/c/d/e", 0, 9, 0 },
+		{ "a/b/c", 1, 9, 0 },
+		{ "a/b/c", 2, 0, DFA_RULE_NONE },
+		{ "a/b/d", 0, 9, 1 },
+		{ "a/b/d", 1, 0, DFA_RULE_NONE },
+		{ "a/b/d/e", 0, 0, DFA_RULE_NONE },
+		{ "a/b", 0, 8, 0 },
+		{ "a", 0, 8, 0 },
+		{ "b", 0, 0, DFA_RULE_NONE },
+		{ "x/a/b/c", 0, 0, DFA_RULE_NONE },
+		{ "k", 2, 8, 2 },
+		{ "k/l", 1, 11, 2 },
+		{ "k/l/m", 1, 2, 3 },
+		{ "x/k/l/y", 0, 2, 3 },
+		{ "a/b/c/k/l", 0, 11, 0 },
+		{ "a/*", 0, 16, 4 },
+		{ "a/x", 0, 0, DFA_RULE_NONE },
+		{ "q/secret", 1, 9, 5 },
+		{ "q/secret", 0, 0, DFA_RULE_NONE },
 		{ "", 0, 0, DFA_RULE_NONE },
 	};
 	struct dfa_rules in = { .rules = rules,
@@ -736,6 +785,7 @@ main(void)
 		cmocka_unit_test(what_is_no_pattern_is_refused),
 		cmocka_unit_test(many_rules_have_room),
 		cmocka_unit_test(literal_rules_are_found_by_name),
+		cmocka_unit_test(rules_that_do_not_fit_are_told),
 		cmocka_unit_test(deep_literal_rules),
 		cmocka_unit_test(hostile_places_are_refused),
 		cmocka_unit_test(

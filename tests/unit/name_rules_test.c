@@ -437,8 +437,9 @@ expect_renewed(const struct name_rules_in *in, const struct conf_names *now,
 	assert_int_equal(make(in), 0);
 	kept = bytes; /* guard points into it */
 	wire_out_init(&bytes);
-	assert_int_equal(
-	    name_rules_renew(&guard, now, permitted, &rules, &fault), 0);
+	assert_int_equal(name_rules_renew(&guard, now, permitted, &rules,
+			     &fault),
+	    0);
 	wire_out_init(&want);
 	assert_int_equal(name_rules_encode(rules, &want, &fault), 0);
 	name_rules_free(rules);
@@ -455,8 +456,8 @@ expect_renewed(const struct name_rules_in *in, const struct conf_names *now,
 		/* The spec's exemptions are remembered, not in force. */
 		static struct guard renewed;
 
-		assert_int_equal(
-		    guard_decode(want.data, want.len, &renewed), 0);
+		assert_int_equal(guard_decode(want.data, want.len, &renewed),
+		    0);
 		assert_memory_equal(&renewed.dfa, &guard.dfa,
 		    offsetof(struct dfa, place) +
 			guard.dfa.nplaces * sizeof(guard.dfa.place[0]));
@@ -485,8 +486,7 @@ rules_of_a_table_are_renewed(void **state)
 	const char *exempt[] = { "/tests/**/*.pem" };
 	const char *git[] = { ROOT "/bare" };
 	struct conf_name list[2][3];
-	char *old[] = { (char *)(uintptr_t) "/**",
-		(char *)(uintptr_t) "**/old",
+	char *old[] = { (char *)(uintptr_t) "/**", (char *)(uintptr_t) "**/old",
 		(char *)(uintptr_t) "(?i)both" };
 	char *new[] = { (char *)(uintptr_t) "new*",
 		(char *)(uintptr_t) "(?i)both" };
@@ -564,6 +564,34 @@ too_many_are_refused(void **state)
 	assert_int_equal(make(&in), -EINVAL);
 }
 
+/* As many patterns as a spec may have, each of which would multiply a table by
+ * those before it. */
+static void
+patterns_that_fit_no_table_hold(void **state)
+{
+	static char text[256][64];
+	static const char *items[256];
+	struct name_rules_in in = input();
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(items); i++) {
+		(void)snprintf(text[i], sizeof(text[i]),
+		    ROOT "/**/d%zu/*x%zu*/**/f", i, i);
+		items[i] = text[i];
+	}
+	in.deny_write = (struct spec_list){ items, ARRAY_LEN(items) };
+	assert_int_equal(make(&in), 0);
+	assert_int_equal(guard.naside, ARRAY_LEN(items));
+	assert_int_equal(mask(ROOT "/a/d77/yx77z/b/f"), DENIED);
+	assert_int_equal(mask(ROOT "/a/d77/yx77z/b/f/below"), DENIED);
+	assert_int_equal(mask(ROOT "/a/d77/yx77z"), DFA_MOVE);
+	assert_int_equal(mask(ROOT "/a/d77/yx78z/b/f"), 0);
+	assert_int_equal(mask(ROOT "/a/e77/yx77z/b/f"), 0);
+	expect_rule(ROOT "/d200/x200/f", text[200], "spec denyWrite");
+	expect_rule(ROOT "/d200/x200/f/x.key", "**/*.key", "App.7");
+	expect_rule(ROOT "/d200/x.key", "**/*.key", "App.7");
+}
+
 static void
 the_ordinary_table_is_small(void **state)
 {
@@ -604,6 +632,7 @@ main(void)
 		cmocka_unit_test(rules_of_a_table_are_renewed),
 		cmocka_unit_test(a_remedy_means_one_path),
 		cmocka_unit_test(too_many_are_refused),
+		cmocka_unit_test(patterns_that_fit_no_table_hold),
 		cmocka_unit_test(the_ordinary_table_is_small),
 	};
 
