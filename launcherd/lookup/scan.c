@@ -302,6 +302,25 @@ make_chains(struct dir *d)
 	chain_add(dfa, &d->chains[0], w->path);
 }
 
+/* What those say that are not in the table. */
+static unsigned
+judge_aside(const struct dir *d, const char *top, const char *name)
+{
+	const struct scan *s = d->w->s;
+	char path[2 * SCAN_PATH_MAX + DFA_NAME_MAX + 4], *p = path;
+	unsigned mask = 0;
+
+	(void)snprintf(path, sizeof(path), "%s/%s%s%s", top, d->rel,
+	    *d->rel == '\0' ? "" : "/", name);
+	p += strspn(p, "/");
+	for (size_t i = 0; i < s->naside; i++)
+		if ((s->aside[i]->roots & (1u << d->w->dfa_root)) != 0)
+			mask |= dfa_rule_matches(s->aside[i]->glob,
+			    s->aside[i]->ignore_case, s->aside[i]->mask, p,
+			    strlen(p));
+	return mask;
+}
+
 /* What the rules say of an entry, by either spelling of the root. */
 static unsigned
 judge(const struct dir *d, const char *name)
@@ -320,6 +339,11 @@ judge(const struct dir *d, const char *name)
 			dfa_walk_known(dfa, &walk, chain->names[k]);
 		mask |= dfa_walk_end(dfa, &walk, d->w->dfa_root).mask;
 	}
+	if (d->w->s->naside > 0)
+		mask |= judge_aside(d,
+		    d->w->dfa_root == LOOKUP_ROOT_GIT ? "" : d->w->path, name);
+	if (d->w->s->naside > 0 && d->nchains > 1)
+		mask |= judge_aside(d, d->w->literal, name);
 	return mask;
 }
 
@@ -341,8 +365,8 @@ push(struct dir *d, const char *name, enum mode mode)
 		w->pending = more;
 		w->room = room;
 	}
-	if (asprintf(&rel, "%s%s%s", d->rel, *d->rel == '\0' ? "" : "/",
-		name) < 0)
+	if (asprintf(&rel, "%s%s%s", d->rel, *d->rel == '\0' ? "" : "/", name) <
+	    0)
 		return -ENOMEM;
 	w->pending[w->npending++] = (struct pending){ rel, mode };
 	return 0;
@@ -394,8 +418,7 @@ note_links(struct dir *d, const char *name, size_t item)
 	struct scan_link link = { .item = item };
 	struct stat st;
 
-	if (s->again ||
-	    fstatat(d->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	if (s->again || fstatat(d->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    !S_ISREG(st.st_mode) || st.st_nlink < 2 || !path_at(d, name, path))
 		return 0;
 	if (item == LOOKUP_NO_ITEM &&
@@ -595,9 +618,9 @@ static int
 read_dir(struct walk *w, const struct pending *p)
 {
 	struct dir d = { .w = w, .rel = p->rel, .mode = p->mode };
-	autoclose int fd = path_open_beneath(w->fd,
-	    *p->rel == '\0' ? "." : p->rel,
-	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK);
+	autoclose int fd =
+	    path_open_beneath(w->fd, *p->rel == '\0' ? "." : p->rel,
+		O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK);
 	char path[SCAN_PATH_MAX + 1];
 	struct statfs fs;
 	struct stat st;
@@ -612,8 +635,7 @@ read_dir(struct walk *w, const struct pending *p)
 	d.fd = fd;
 	d.dev = (uint64_t)st.st_dev;
 	/* A FUSE server need not fill them in. */
-	d.inodes_lie =
-	    fstatfs(fd, &fs) < 0 || fs.f_type == FUSE_SUPER_MAGIC;
+	d.inodes_lie = fstatfs(fd, &fs) < 0 || fs.f_type == FUSE_SUPER_MAGIC;
 	if (w->writable && d.mode == MODE_ALL)
 		make_chains(&d);
 	r = read_entries(&d);
@@ -785,9 +807,17 @@ compile(struct scan *s)
 		.nexemptions = scan->nexemptions,
 		.nroots = LOOKUP_ROOTS,
 	};
+	autofree bool *aside = calloc(scan->nrules + 1, sizeof(*aside));
+	int r;
 
 	s->dfa = malloc(sizeof(*s->dfa));
-	return s->dfa == NULL ? -ENOMEM : dfa_compile(&rules, s->dfa, NULL);
+	if (s->dfa == NULL || aside == NULL)
+		return -ENOMEM;
+	r = dfa_compile_some(&rules, s->dfa, aside, NULL);
+	for (size_t i = 0; i < scan->nrules && r == 0; i++)
+		if (aside[i])
+			s->aside[s->naside++] = &scan->rules[i];
+	return r;
 }
 
 int

@@ -80,6 +80,8 @@ struct scan {
 	size_t text_len;
 	size_t text_size;
 	struct dfa *dfa;
+	size_t naside; /* rules that are not in it: dfa_compile_some() */
+	const struct dfa_rule *aside[DFA_ASIDE_MAX];
 	size_t nroots;
 	struct scan_root roots[SCAN_ROOTS_MAX];
 	uint64_t end_ms;

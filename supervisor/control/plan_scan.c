@@ -46,6 +46,8 @@ use_of(const struct spec *spec, const struct plan_item *item)
 	    LOOKUP_USE_NONE;
 }
 
+/* A pattern of any depth holds in both roots, which lets it be literal; what is
+ * found by it in a git directory is judged again. */
 static int
 add(struct asking *a, const char *glob, unsigned root, enum dfa_class class,
     bool ignore_case)
@@ -58,7 +60,8 @@ add(struct asking *a, const char *glob, unsigned root, enum dfa_class class,
 		return -E2BIG;
 	scan->rules[scan->nrules++] = (struct dfa_rule){ .glob = glob,
 		.mask = DFA_WRITE,
-		.roots = (uint16_t)(1u << root),
+		.roots = *glob == '/' ? (uint16_t)(1u << root) :
+					(uint16_t)((1u << LOOKUP_ROOTS) - 1),
 		.class = class,
 		.ignore_case = ignore_case };
 	return 0;
@@ -141,9 +144,9 @@ make_rules(struct asking *a, const struct spec *spec, const struct conf *conf,
 	if (r == -E2BIG)
 		return spec_fault_set(fault, API_LIMIT, NULL,
 		    "the name rules are too many");
-	return r < 0 ? spec_fault_set(fault, API_INTERNAL, NULL,
-			   "out of memory") :
-		       0;
+	return r < 0 ?
+	    spec_fault_set(fault, API_INTERNAL, NULL, "out of memory") :
+	    0;
 }
 
 int

@@ -109,8 +109,7 @@ scan(void)
 	wire_out_done(&out);
 	wire_out_init(&out);
 	assert_int_equal(resolve_all(&question, at("home"), 5000, &out), 0);
-	assert_int_equal(lookup_results_decode(out.data, out.len, &results),
-	    0);
+	assert_int_equal(lookup_results_decode(out.data, out.len, &results), 0);
 }
 
 static const struct lookup_found *
@@ -152,6 +151,37 @@ names_are_found_and_a_directory_as_a_whole(void **state)
 	assert_int_equal(results.nfound, 4);
 	assert_int_equal(results.stopped, 0);
 	assert_int_equal(results.entries, 8);
+}
+
+/* More patterns than a table holds, and literal ones of any depth. */
+static void
+any_number_of_patterns_is_looked_for(void **state)
+{
+	static char globs[256][160], names[1024][32];
+	struct lookup_scan *s = &question.scan;
+
+	(void)state;
+	tree();
+	for (unsigned i = 0; i < 256; i++) {
+		(void)snprintf(globs[i], sizeof(globs[i]), "%s/**/*a%u*b%u*",
+		    top, i, i);
+		s->rules[s->nrules++] = (struct dfa_rule){ globs[i], DFA_WRITE,
+			1, DFA_SPEC, false };
+	}
+	for (unsigned i = 0; i < 1024; i++) {
+		(void)snprintf(names[i], sizeof(names[i]), "**/name-%u.txt", i);
+		s->rules[s->nrules++] = (struct dfa_rule){ names[i], DFA_WRITE,
+			3, DFA_SPEC, false };
+	}
+	file("t/a/xa201yb201", "");
+	file("t/a/xa201yb7", "");
+	file("t/a/name-77.txt", "");
+	scan();
+	assert_non_null(found(LOOKUP_NAME, "t/a/xa201yb201"));
+	assert_null(found(LOOKUP_NAME, "t/a/xa201yb7"));
+	assert_non_null(found(LOOKUP_NAME, "t/a/name-77.txt"));
+	assert_non_null(found(LOOKUP_NAME, "t/.env"));
+	assert_int_equal(results.nfound, 6);
 }
 
 static void
@@ -233,8 +263,9 @@ git_files_and_configuration_are_followed(void **state)
 	tree();
 	dir("home");
 	file("home/.gitconfig", "[core]\nhookspath=.userhooks\n");
-	file("t/.git/config", "[core]\nhooksPath=.husky\n[include]\n"
-			      "path=../shared\n[includeIf \"x\"]path=/no/such\n");
+	file("t/.git/config",
+	    "[core]\nhooksPath=.husky\n[include]\n"
+	    "path=../shared\n[includeIf \"x\"]path=/no/such\n");
 	file("t/shared", "[core]\nhooksPath=\"a/../../b\"\n");
 	dir("t/m");
 	dir("t/m/wt");
@@ -300,8 +331,8 @@ limits_stop_it_and_are_told(void **state)
 		dir(name);
 	}
 	scan();
-	assert_true((results.stopped & LOOKUP_STOP_TIME) != 0 ||
-	    results.entries > 300);
+	assert_true(
+	    (results.stopped & LOOKUP_STOP_TIME) != 0 || results.entries > 300);
 	question.scan.entries_max = 0;
 	scan();
 	assert_int_equal(results.entries + results.nfound, 0);
@@ -336,6 +367,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		T(any_number_of_patterns_is_looked_for),
 		T(names_are_found_and_a_directory_as_a_whole),
 		T(a_readable_place_has_no_names),
 		T(hard_links_are_found_on_both_sides),
