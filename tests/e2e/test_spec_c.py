@@ -183,3 +183,33 @@ def test_as_many_rules_as_a_spec_may_have_start(service, client):
         client.call("sandbox.destroy", sessionId="many")
     with open(paths[1023], encoding="ascii") as f:
         assert f.read() == "x"
+
+
+def test_absent_paths_and_patterns_at_their_limits_hold(service, client):
+    workdir = service.workdir()
+    spec = {
+        "protectedPaths": [os.path.join(workdir, "p%d/q/absent%d" %
+                                        (i % 50, i)) for i in range(1024)],
+        "denyWrite": [os.path.join(workdir, "**/d%d/*x%d*/**/f" % (i, i))
+                      for i in range(256)],
+        "nameExemptions": ["/tests/f%d/**/*.pem" % i for i in range(256)]}
+    code = "\n".join([
+        "import os", "def tried(fn, *a):",
+        "    try: fn(*a)", "    except OSError as e: return e.errno",
+        "    return 0",
+        "os.makedirs('p49/r'); os.makedirs('tests/f255/a')",
+        "os.makedirs('d200/yx200')",
+        "print(tried(os.mkdir, 'p49/q'), tried(os.mkdir, 'p49/q/absent999'),",
+        "    tried(os.rename, 'p49/q', 'p49/s'), tried(os.mkdir, 'p49/s'),",
+        "    tried(os.mkdir, 'd200/yx200/f'), tried(os.mkdir, 'd200/f'),",
+        "    tried(os.mkdir, 'tests/f255/a/x.pem'),",
+        "    tried(os.mkdir, 'tests/x.pem'))"])
+    client.launch("most", workdir, **spec)
+    try:
+        status, out, err = client.run("most", ["/usr/bin/python3", "-c", code])
+        assert (status, out.split()) == (0, b"0 1 1 0 1 0 0 1".split()), err
+        rules = [row["rule"] for row in client.violations("most")]
+        assert spec["denyWrite"][200] in rules, rules
+        assert spec["protectedPaths"][999] in rules, rules
+    finally:
+        client.call("sandbox.destroy", sessionId="most")
