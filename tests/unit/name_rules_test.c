@@ -189,7 +189,9 @@ the_git_set(void **state)
 		".git/objects/info/alternates", ".git/modules/config",
 		".git/modules/a/config", ".git/modules/a/b/config",
 		".git/modules/a/b/hooks/post-checkout",
-		".git/modules/a/hooks" };
+		".git/modules/a/hooks", ".git/modules/a/commondir",
+		".git/worktrees/w/commondir",
+		".git/worktrees/w/config.worktree" };
 	static const char *const allowed[] = { ".git/index", ".git/config.lock",
 		".git/HEAD", ".git/refs/heads/hooks", ".git/info/exclude",
 		".git/objects/ab/cd", ".github/workflows/ci.yml",
@@ -217,7 +219,7 @@ static void
 git_directories_by_other_names(void **state)
 {
 	static const char *const dirs[] = { ROOT "/bare.git",
-		"/home/u/main/.git/worktrees/w*", "/home/u" };
+		"/home/u/main/admin/w*", "/home/u" };
 	struct name_rules_in in = input();
 
 	(void)state;
@@ -231,9 +233,8 @@ git_directories_by_other_names(void **state)
 	assert_int_equal(mask(ROOT "/bare.git/HEAD"), 0);
 	assert_int_equal(mask(ROOT "/bare.git"), DFA_MOVE);
 	assert_int_equal(mask(ROOT "/other.git/config"), 0);
-	assert_int_equal(mask("/home/u/main/.git/worktrees/w*/commondir"),
-	    DENIED);
-	assert_int_equal(mask("/home/u/main/.git/worktrees/wx/commondir"), 0);
+	assert_int_equal(mask("/home/u/main/admin/w*/commondir"), DENIED);
+	assert_int_equal(mask("/home/u/main/admin/wx/commondir"), 0);
 	/* the third lies above: its hooks are no part of the roots */
 	assert_int_equal(mask(ROOT "/a"), 0);
 }
