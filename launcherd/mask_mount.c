@@ -60,11 +60,31 @@ fail(char *reason, int error, const char *step)
 	return error;
 }
 
-static bool
-is_seen(const struct source_mask *m, const struct stat *st)
+/* A target in the view or in its copy. A name that is gone, or leads through a
+ * link now, was replaced. */
+static int
+open_target(int root, const struct source_mask *m)
 {
-	return st->st_dev == m->dev && st->st_ino == m->ino &&
-	    (st->st_mode & S_IFMT) == m->type;
+	int fd = path_open_beneath(root, m->target + 1, O_PATH);
+
+	return fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP ? -ESTALE : fd;
+}
+
+/* The same, when it is what the look-up saw. */
+static int
+open_seen(int root, const struct source_mask *m)
+{
+	autoclose int fd = open_target(root, m);
+	struct stat st;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	return st.st_dev == m->dev && st.st_ino == m->ino &&
+		(st.st_mode & S_IFMT) == m->type ?
+	    take_fd(&fd) :
+	    -ESTALE;
 }
 
 /* A mount of its own that shows what `fd` shows; attached nowhere. */
@@ -99,16 +119,16 @@ set_flags(int tree, enum plan_mask_how how)
 }
 
 /*
- * What is bound on itself is taken from a copy of the view: a clone takes as
- * long as its mount has mounts on it, and a copy gets none. It lies over the
- * run's private directory until leave_copy(). Private as well: a mount of the
- * host would change it.
+ * What is bound on itself is taken from a copy of the view, made before the
+ * first mask: a clone takes as long as its mount has mounts on it, and the copy
+ * gets none. It lies over the run's private directory until leave_copy().
+ * Private as well: a mount of the host would change it.
  */
 static int
 copy_view(struct masker *k)
 {
 	const struct mount_attr attr = { .propagation = MS_PRIVATE };
-	autoclose int at = path_open_beneath(k->root, COPY_AT + 1, O_PATH);
+	autoclose int at = path_open_beneath(k->root, &COPY_AT[1], O_PATH);
 	autoclose int tree = clone_at(k->root, true);
 
 	if (at < 0 || tree < 0)
@@ -131,23 +151,6 @@ leave_copy(const struct masker *k)
 	return -errno;
 }
 
-static int
-clone_self(struct masker *k, const struct source_mask *m)
-{
-	autoclose int fd = -1;
-	struct stat st;
-	int r = k->copy < 0 ? copy_view(k) : 0;
-
-	if (r < 0)
-		return r;
-	fd = path_open_beneath(k->copy, m->target + 1, O_PATH);
-	if (fd < 0)
-		return fd;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	return is_seen(m, &st) ? clone_at(fd, S_ISDIR(m->type)) : -ESTALE;
-}
-
 /*
  * The mount for one mask. A cover's first one is the one that was carried in:
  * only what is attached in a namespace can be cloned there (until Linux 6.15).
@@ -156,9 +159,12 @@ static int
 make_tree(struct masker *k, const struct source_mask *m)
 {
 	struct cover *c = &k->covers[m->how];
+	autoclose int fd = -1;
 
-	if (c->fd < 0)
-		return clone_self(k, m);
+	if (c->fd < 0) {
+		fd = open_seen(k->copy, m);
+		return fd < 0 ? fd : clone_at(fd, S_ISDIR(m->type));
+	}
 	if (c->used)
 		return clone_at(c->fd, false);
 	c->used = true;
@@ -181,9 +187,9 @@ mount_id(int fd, uint64_t *ret)
 /* Whether the name leads to this mount: the directory that was looked up may
  * have been moved away before the mount was on it. */
 static int
-check_place(const struct masker *k, const char *target, int tree)
+check_place(const struct masker *k, const struct source_mask *m, int tree)
 {
-	autoclose int fd = path_open_beneath(k->root, target + 1, O_PATH);
+	autoclose int fd = open_target(k->root, m);
 	uint64_t wanted, found;
 	int r = fd < 0 ? fd : mount_id(fd, &found);
 
@@ -197,21 +203,12 @@ check_place(const struct masker *k, const char *target, int tree)
 static int
 mount_one(struct masker *k, const struct source_mask *m)
 {
-	autoclose int target =
-	    path_open_beneath(k->root, m->target + 1, O_PATH);
+	autoclose int target = open_seen(k->root, m);
 	autoclose int tree = -1;
-	struct stat st;
 	int r;
 
-	/* A name that is gone, or leads through a link now, was replaced. */
-	if (target == -ENOENT || target == -ENOTDIR || target == -ELOOP)
-		return -ESTALE;
 	if (target < 0)
 		return target;
-	if (fstat(target, &st) < 0)
-		return -errno;
-	if (!is_seen(m, &st))
-		return -ESTALE;
 	tree = make_tree(k, m);
 	if (tree < 0)
 		return tree;
@@ -220,8 +217,8 @@ mount_one(struct masker *k, const struct source_mask *m)
 		return r;
 	if (syscall(SYS_move_mount, tree, "", target, "",
 		MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
-		return -errno;
-	return check_place(k, m->target, tree);
+		return errno == ENOENT ? -ESTALE : -errno;
+	return check_place(k, m, tree);
 }
 
 static int
@@ -258,7 +255,15 @@ enter(struct masker *k, const struct mask_job *job, char *reason)
 	if (setns(job->mnt_fd, CLONE_NEWNS) < 0)
 		return fail(reason, -errno, "mount namespace");
 	k->root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return k->root < 0 ? fail(reason, -errno, "view") : 0;
+	if (k->root < 0)
+		return fail(reason, -errno, "view");
+	for (size_t i = 0; i < job->nmasks; i++)
+		if (k->covers[job->masks[i].how].fd < 0) {
+			int r = copy_view(k);
+
+			return r < 0 ? fail(reason, r, "copy of the view") : 0;
+		}
+	return 0;
 }
 
 /*

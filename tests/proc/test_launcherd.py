@@ -507,6 +507,37 @@ def test_system_mask_denies_a_program(shared, tree):
     run.destroy()
 
 
+def read_at(directory, name):
+    fd = os.open(name, os.O_RDONLY, dir_fd=directory)
+    try:
+        return os.read(fd, 65536)
+    finally:
+        os.close(fd)
+
+
+def freeze(cgroup, on):
+    fd = os.open("cgroup.freeze", os.O_WRONLY, dir_fd=cgroup)
+    os.write(fd, b"%d" % on)
+    os.close(fd)
+    while b"frozen %d" % on not in read_at(cgroup, "cgroup.events"):
+        time.sleep(0.0001)
+
+
+def launch_stopped(daemon, path, **kw):
+    """Starts a run and freezes it before it has a mount at path."""
+    while True:
+        sandbox = daemon.send_launch(**kw)
+        made = daemon.chan.expect("launch_made", sandbox=sandbox)
+        freeze(made.fds[0], True)
+        if not any((" %s " % path) in launcherbox.read_file(
+                "/proc/%d/mountinfo" % int(pid))
+                for pid in read_at(made.fds[0], "cgroup.procs").split()):
+            return sandbox, made
+        freeze(made.fds[0], False)
+        answer = daemon.chan.expect("launch_answer", sandbox=sandbox)
+        launcherbox.Run(daemon, sandbox, made, answer).destroy()
+
+
 def many_files(tree, n):
     """Names of n files of one byte, a hundred to a directory."""
     paths = []
@@ -554,14 +585,29 @@ def mask_child(daemon):
     return None
 
 
+def start_masking(daemon, tree, masks):
+    """A start that is stopped while masks are mounted: (sandbox, made, status
+    of what mounts them); None when it was ready before we looked."""
+    sandbox = daemon.send_launch(mounts=[(tree, False)], masks=masks)
+    made = daemon.chan.expect("launch_made", sandbox=sandbox)
+    while not select.select([daemon.chan.sock], [], [], 0)[0]:
+        status = mask_child(daemon)
+        if status is not None and int(status["CapPrm"], 16) == 1 << 21:
+            freeze(made.fds[0], True)
+            if mask_child(daemon) is not None:
+                return sandbox, made, status
+            freeze(made.fds[0], False)
+    answer = daemon.chan.expect("launch_answer", sandbox=sandbox)
+    launcherbox.Run(daemon, sandbox, made, answer).destroy()
+    return None
+
+
 def test_what_mounts_masks_has_one_capability_and_ends_with_the_run(own, tree):
     masks = [(p, READ_ONLY, FILE, False) for p in many_files(tree, 16384)]
-    sandbox = own.send_launch(mounts=[(tree, False)], masks=masks)
-    own.chan.expect("launch_made", sandbox=sandbox)
-    status, end = None, time.monotonic() + 10
-    while (status is None or int(status["CapPrm"], 16) != 1 << 21) and \
-            time.monotonic() < end:
-        status = mask_child(own) or status
+    found = None
+    while found is None:
+        found = start_masking(own, tree, masks)
+    sandbox, made, status = found
     for field in ("CapPrm", "CapEff", "CapBnd"):
         assert int(status[field], 16) == 1 << 21, field
     for field in ("CapInh", "CapAmb"):
@@ -570,6 +616,8 @@ def test_what_mounts_masks_has_one_capability_and_ends_with_the_run(own, tree):
     answer = own.chan.expect("launch_answer", sandbox=sandbox)
     assert "destroyed while it was starting" in answer.reason
     assert own.cgroups() == [] and mask_child(own) is None
+    for fd in made.fds:
+        os.close(fd)
 
 
 def test_masks_where_mounts_are(shared, tree):
@@ -685,13 +733,14 @@ def make_secret(tree):
 
 
 def test_a_swap_between_look_and_mount_does_not_go_through(shared, tree):
-    """Replaced as soon as launcherd has looked, which is before bubblewrap
-    starts: each time the launch fails and says where."""
+    """Replaced after launcherd has looked, while nothing goes on: each time
+    the launch fails and says where."""
     outside = launcherbox.work_tree()
     with open(outside + "/victim", "w") as f:
         f.write("text")
     kinds = len(swaps(tree, outside))
-    masks = [(tree + "/d/secret", READ_ONLY, FILE, False)]
+    name = tree + "/d/secret"
+    masks = [(name, READ_ONLY, FILE, False)]
     make_secret(tree)
     run = shared.launch(mounts=[(tree, False)], masks=masks)
     assert run.sh("echo x >d/secret", cwd=tree)[0] != 0
@@ -701,14 +750,15 @@ def test_a_swap_between_look_and_mount_does_not_go_through(shared, tree):
     run.destroy()
     for i in range(SWAPS):
         make_secret(tree)
-        sandbox = shared.send_launch(mounts=[(tree, False)], masks=masks)
-        made = shared.chan.expect("launch_made", sandbox=sandbox)
+        sandbox, made = launch_stopped(shared, name, mounts=[(tree, False)],
+                                       masks=masks)
         swaps(tree, outside + "/victim")[i % kinds]()
+        freeze(made.fds[0], False)
         answer = shared.chan.expect("launch_answer", sandbox=sandbox)
         for fd in made.fds:
             os.close(fd)
         assert answer.step == "masks" and \
-            tree + "/d/secret: was replaced" in answer.reason, vars(answer)
+            name + ": was replaced" in answer.reason, vars(answer)
     assert shared.cgroups() == []
     subprocess.run(["rm", "-rf", outside], check=True)
 
@@ -749,9 +799,10 @@ def test_a_swap_at_any_moment_masks_nothing_else(shared, tree):
 def test_a_failure_in_the_middle_leaves_no_run(shared, tree):
     paths = many_files(tree, 300)
     masks = [(p, NO_FILE, FILE, False) for p in paths]
-    sandbox = shared.send_launch(mounts=[(tree, False)], masks=masks)
-    made = shared.chan.expect("launch_made", sandbox=sandbox)
+    sandbox, made = launch_stopped(shared, paths[150], mounts=[(tree, False)],
+                                   masks=masks)
     os.unlink(paths[150])
+    freeze(made.fds[0], False)
     answer = shared.chan.expect("launch_answer", sandbox=sandbox)
     assert paths[150] + ": was replaced" in answer.reason
     assert shared.cgroups() == []
