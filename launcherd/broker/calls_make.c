@@ -27,8 +27,8 @@ struct making {
 	const char *text;
 };
 
-/* Of no driver (admin-guide/devices.txt: major 0 is unnamed), and not the
- * number of a whiteout, which may be made without CAP_MKNOD. */
+/* Of no driver (admin-guide/devices.txt: major 0 is unnamed), and no whiteout,
+ * which is 0, 0 and needs no CAP_MKNOD. */
 #define NO_DEVICE makedev(0, 1)
 
 static int
@@ -101,15 +101,11 @@ call_mknod(struct broker *b, struct request *rq)
 	mode_t mode = (mode_t)rq->args[rq->call->extra];
 	struct making m = { DFA_WRITE, make_node, mode, 0, NULL };
 
-	if (S_ISCHR(mode) || S_ISBLK(mode)) {
-		/* A whiteout: Landlock refuses it. */
-		if (S_ISCHR(mode) && (unsigned)rq->args[rq->call->extra + 1] ==
-			0)
-			return ANSWER_CONTINUE;
-		/* No device is ever made, for want of CAP_MKNOD: this asks
-		 * the kernel what else is wrong. */
+	/* No device is ever made, for want of CAP_MKNOD: this asks the kernel
+	 * what else is wrong. A whiteout is none, and anybody's to make. */
+	if (S_ISBLK(mode) ||
+	    (S_ISCHR(mode) && (unsigned)rq->args[rq->call->extra + 1] != 0))
 		m.device = NO_DEVICE;
-	}
 	return make_name(b, rq, &m);
 }
 

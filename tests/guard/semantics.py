@@ -240,6 +240,9 @@ def making_and_removing(say):
             say("mknod %o %s" % (kind, target), attempt(
                 os.mknod, target, kind | 0o600, os.makedev(1, 3)),
                 look("device"))
+    for target in ("whiteout", "n", "missing/x"):
+        say("mknod 0 %s" % target, attempt(
+            os.mknod, target, stat.S_IFCHR | 0o644, 0), look("whiteout"))
     say("unlinkat", attempt(call, "unlinkat", AT_FDCWD, "n", 0x999))
     say("not empty", attempt(os.rmdir, "deep"))
 
