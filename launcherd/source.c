@@ -301,6 +301,16 @@ open_in(int mount_fd, const char *rest)
 	return fd < 0 ? -errno : fd;
 }
 
+/* The file of a mask that the start scan found is not there any more, or is
+ * something else. The tree is in use, and this is no reason to refuse: what is
+ * made there now is judged by its name, as everything that comes later is. */
+static bool
+is_past(const struct plan_mask *mask, int error)
+{
+	return mask->found &&
+	    (error == -ENOENT || error == -ENOTDIR || error == -ESTALE);
+}
+
 /*
  * A mask of a path in a mount, looked up in what was opened for the mount and
  * not by its path, which may lead elsewhere by now. control has resolved the
@@ -326,6 +336,10 @@ add_mask(const struct plan *plan, struct sources *s,
 	rest = rest_of(mask->path, outer->target);
 	error = look_at_masked(mask,
 	    open_in(s->mounts[outer - plan->mounts], rest), m, reason);
+	if (is_past(mask, error)) {
+		reason[0] = '\0';
+		return 0;
+	}
 	if (error < 0)
 		return error;
 	m->target = strdup(mask->path);
@@ -363,31 +377,13 @@ add_system_mask(struct sources *s, const struct plan_mask *mask, char *reason)
 	return 0;
 }
 
-/* Like strcmp, with '/' before every other byte: what lies below a directory
- * follows it without a gap. */
-static int
-compare_paths(const char *a, const char *b)
-{
-	while (*a == *b && *a != '\0') {
-		a++;
-		b++;
-	}
-	if (*a == *b)
-		return 0;
-	if (*a == '\0' || *b == '\0')
-		return *a == '\0' ? -1 : 1;
-	if (*a == '/' || *b == '/')
-		return *a == '/' ? -1 : 1;
-	return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
-}
-
 /* Of two masks of one path, the one that denies more comes first. */
 static int
 compare_masks(const void *pa, const void *pb)
 {
 	const struct source_mask *a = pa;
 	const struct source_mask *b = pb;
-	int order = compare_paths(a->target, b->target);
+	int order = path_compare(a->target, b->target);
 
 	if (order != 0)
 		return order;

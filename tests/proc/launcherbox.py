@@ -50,8 +50,8 @@ def plan(mounts=(), masks=(), files=(), home=HOME, cwd=None, hostname="box",
          userns=False, memory=0, pids=0, cpus=0, named=0, raw=None,
          roots=()):
     """protocol/plan.h. mounts: (path, read_only) or (source, target, kind,
-    read_only, dev, ino); masks: (path, how, kind, system); roots: (path,
-    empty)."""
+    read_only, dev, ino); masks: (path, how, kind, system), and True
+    when it was found; roots: (path, empty)."""
     c = messages.cstr
     rows = []
     for m in mounts:
@@ -63,7 +63,7 @@ def plan(mounts=(), masks=(), files=(), home=HOME, cwd=None, hostname="box",
     return msgpack.packb([
         2 if roots else 1, b"", c(home), c(cwd or home), c(hostname), userns,
         [memory, pids, cpus, 8 << 20, 8 << 20, 8 << 20, named], rows,
-        [[c(p), how, kind, system] for p, how, kind, system in masks],
+        [[c(p), *rest] for p, *rest in masks],
         [[c(p), data] for p, data in files]] + (
             [[[c(p), empty] for p, empty in roots]] if roots else []),
         use_bin_type=True)

@@ -449,6 +449,25 @@ def test_a_pinned_directory_stays_and_is_never_a_way_to_write(shared, tree):
     assert answer.step == "plan"
 
 
+def test_a_found_file_that_is_gone_is_left_out(shared, tree):
+    """The start scan found it, and the tree is in use."""
+    with open(tree + "/f", "w") as f:
+        f.write("text")
+    os.mkdir(tree + "/d")
+    os.symlink("f", tree + "/l")
+    subprocess.run(["chown", "-hR", str(NOBODY), tree], check=True)
+    paths = ["/gone", "/f/x", "/d", "/l"]
+    for path in paths:
+        shared.refused(mounts=[(tree, False)],
+                       masks=[(tree + path, READ_ONLY, FILE, False)])
+    run = shared.launch(mounts=[(tree, False)], masks=[
+        (tree + path, READ_ONLY, FILE, False, True)
+        for path in paths + ["/f"]])
+    assert run.sh("echo x >f", cwd=tree)[0] != 0
+    assert run.sh("echo x >d/new && rm l", cwd=tree)[0] == 0
+    run.destroy()
+
+
 def test_mount_over_the_parent_of_another_is_refused(shared, tree):
     os.mkdir(tree + "/in")
     answer = shared.refused(mounts=[(tree + "/in", True), (tree, False)])
