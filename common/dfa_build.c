@@ -8,6 +8,10 @@
  * component first, and then the root. One automaton over all bytes would have
  * the lower one's states once for each state of the upper.
  *
+ * What the upper one asks of a name is a choice: a set of components, one of
+ * which the name matches. Patterns that differ in their last component alone
+ * share one, so that a thousand of *.ext cost no more states than one.
+ *
  * In the upper one, each pattern c1/.../cn is a chain read from cn to c1. A
  * write rule has a second chain, for c1/.../c(n-1), that may be entered at
  * each of its components: these are the MOVE prefixes. What a chain reports is
@@ -37,7 +41,7 @@
 #define ASIDE_PARTS_MAX 32
 #define CELLS_MAX (1u << 22) /* of a level's rows, before merging */
 #define WORK_MAX (1u << 24)
-#define WORK_FIRST (1u << 22) /* where rules can be left out */
+#define WORK_FIRST (1u << 23) /* where rules can be left out */
 
 /* What is reported when a chain ends at a root. Equal ones are one. */
 struct item {
@@ -58,6 +62,8 @@ struct part {
 
 enum node_kind {
 	NODE_NAME, /* a name that `part` matches, then next */
+	NODE_LAST, /* the same for the last names of patterns that are alike
+		    * before it; part: whether ** is behind it */
 	NODE_ANY, /* any names, then next */
 	NODE_END, /* the root */
 	NODE_DONE /* any names, then the root */
@@ -68,6 +74,7 @@ struct node {
 	uint32_t part;
 	uint32_t next;
 	uint32_t item;
+	uint32_t choice; /* of a LAST: a number of lasts, until they are made */
 };
 
 struct compiler {
@@ -87,6 +94,12 @@ struct compiler {
 	struct part *parts;
 	size_t nparts;
 	size_t parts_max;
+	uint32_t *part_buckets; /* part_buckets_n, a power of two */
+	size_t part_buckets_n;
+	struct dfa_list *lasts; /* of each LAST: the parts */
+	size_t nlasts;
+	struct dfa_sets choices; /* of parts */
+	struct dfa_list *part_choices; /* of each part */
 	struct node *nodes;
 	size_t nnodes;
 	size_t nodes_max;
@@ -94,8 +107,9 @@ struct compiler {
 	struct dfa_list starts;
 	struct dfa_places places;
 
-	/* The lower level. Positions are numbers of atoms; position natoms +
-	 * p is the end of part p. */
+	/* The lower level. Positions are numbers of atoms; then, for each
+	 * choice, that the name is in it if it ends here; and again for each,
+	 * that it is whatever follows. */
 	struct dfa_set *byte_sets;
 	size_t nbyte_sets;
 	uint16_t *atom_set; /* of each atom */
@@ -103,10 +117,14 @@ struct compiler {
 	unsigned nbytes;
 	uint8_t byte_of[256]; /* one of each class */
 	uint32_t *atom_part;
+	/* In every state, and so in none of the sets: the star that a part ends
+	 * with, and what is before it. */
+	bool *constant; /* of each atom */
+	struct dfa_list constants[256]; /* for each class, those that take it */
 	struct dfa_sets name_states;
 	struct dfa_rows name_rows; /* out: the class of the name */
-	struct dfa_sets names; /* of each class: the parts it matches */
-	struct dfa_list *part_names; /* of each part: the classes */
+	struct dfa_sets names; /* of each class: the choices it is in */
+	struct dfa_list *choice_names; /* of each choice: the classes */
 
 	/* The upper level. */
 	struct dfa_sets path_states;
@@ -144,19 +162,40 @@ add(struct compiler *c, struct dfa_list *list, uint32_t value)
 
 /* --- patterns to parts, nodes, items ------------------------------------ */
 
+static uint64_t
+hash_atoms(const struct dfa_atom *atoms, size_t n)
+{
+	uint64_t hash = n;
+
+	for (size_t i = 0; i < n; i++) {
+		const uint64_t *bits = atoms[i].set.bits;
+
+		hash = (hash ^ atoms[i].star) * 0x9e3779b97f4a7c15u;
+		for (size_t k = 0; k < ARRAY_LEN(atoms[i].set.bits); k++)
+			hash =
+			    (hash ^ bits[k] ^ hash >> 29) * 0x9e3779b97f4a7c15u;
+	}
+	return hash ^ hash >> 32;
+}
+
 static uint32_t
 part_add(struct compiler *c, const struct dfa_glob *glob, size_t number)
 {
 	const struct dfa_part *part = &glob->parts[number];
 	const struct dfa_atom *atoms = glob->atoms + part->first;
 	struct dfa_atom *grown;
-	size_t size = part->natoms * sizeof(*atoms);
+	size_t size = part->natoms * sizeof(*atoms), slot;
 
-	for (size_t i = 0; i < c->nparts; i++)
+	slot = hash_atoms(atoms, part->natoms) & (c->part_buckets_n - 1);
+	for (; c->part_buckets[slot] != 0;
+	     slot = (slot + 1) & (c->part_buckets_n - 1)) {
+		uint32_t i = c->part_buckets[slot] - 1;
+
+		work(c, 1);
 		if (c->parts[i].natoms == part->natoms &&
 		    memcmp(c->atoms + c->parts[i].first, atoms, size) == 0)
-			return (uint32_t)i;
-	work(c, c->nparts);
+			return i;
+	}
 	if (c->nparts == c->parts_max || c->natoms + part->natoms > ATOMS_MAX) {
 		fail(c, -E2BIG);
 		return 0;
@@ -173,7 +212,8 @@ part_add(struct compiler *c, const struct dfa_glob *glob, size_t number)
 	memcpy(c->atoms + c->natoms, atoms, size);
 	c->parts[c->nparts] = (struct part){ c->natoms, part->natoms };
 	c->natoms += part->natoms;
-	return (uint32_t)c->nparts++;
+	c->part_buckets[slot] = (uint32_t)++c->nparts;
+	return (uint32_t)c->nparts - 1;
 }
 
 static uint32_t
@@ -201,6 +241,24 @@ node_add(struct compiler *c, struct node node)
 	return (uint32_t)c->nnodes - 1;
 }
 
+/* One more part of the last names that lead to node.next. */
+static uint32_t
+last_add(struct compiler *c, struct node node, bool before_any, uint32_t part)
+{
+	uint32_t at;
+
+	node.kind = NODE_LAST;
+	node.part = before_any;
+	node.choice = (uint32_t)c->nlasts;
+	at = node_add(c, node);
+	if (c->error != 0)
+		return at;
+	if (c->nodes[at].choice == c->nlasts)
+		c->nlasts++;
+	add(c, &c->lasts[c->nodes[at].choice], part);
+	return at;
+}
+
 /*
  * The chain for the first n parts. It begins where the last of them is the
  * path's last; with `prefixes`, every part may be (except a pattern of any
@@ -211,6 +269,7 @@ chain(struct compiler *c, const struct dfa_glob *glob, size_t n, uint32_t item,
     bool prefixes)
 {
 	bool floating = glob->parts[0].any;
+	size_t last = glob->parts[n - 1].any ? n - 1 : n; /* behind it */
 	struct node node = { .kind = floating ? NODE_DONE : NODE_END,
 		.item = item };
 	uint32_t at = node_add(c, node);
@@ -218,10 +277,15 @@ chain(struct compiler *c, const struct dfa_glob *glob, size_t n, uint32_t item,
 	if (floating && n == 1 && !prefixes)
 		add(c, &c->starts, at);
 	for (size_t i = floating; i < n && c->error == 0; i++) {
-		node.kind = glob->parts[i].any ? NODE_ANY : NODE_NAME;
-		node.part = glob->parts[i].any ? 0 : part_add(c, glob, i);
 		node.next = at;
-		at = node_add(c, node);
+		if (i + 1 == last) {
+			at = last_add(c, node, last < n, part_add(c, glob, i));
+		} else {
+			node.kind = glob->parts[i].any ? NODE_ANY : NODE_NAME;
+			node.part =
+			    glob->parts[i].any ? 0 : part_add(c, glob, i);
+			at = node_add(c, node);
+		}
 		if (prefixes || i + 1 == n)
 			add(c, &c->starts, at);
 	}
@@ -366,6 +430,44 @@ add_all(struct compiler *c, size_t *ret_bad)
 	return r < 0 ? r : c->error;
 }
 
+/* The sets of parts that nodes ask for, equal ones once. */
+static int
+make_choices(struct compiler *c)
+{
+	struct dfa_list one = { 0 };
+
+	for (size_t i = 0; i < c->nnodes && c->error == 0; i++) {
+		struct node *node = &c->nodes[i];
+		struct dfa_list *list = &one;
+
+		if (node->kind != NODE_NAME && node->kind != NODE_LAST)
+			continue;
+		one.n = 0;
+		if (node->kind == NODE_NAME)
+			add(c, &one, node->part);
+		else
+			list = &c->lasts[node->choice];
+		dfa_list_sort(list);
+		work(c, list->n);
+		fail(c,
+		    dfa_sets_add(&c->choices, list, NODES_MAX, &node->choice));
+	}
+	free(one.at);
+	c->part_choices = calloc(c->nparts + 1, sizeof(*c->part_choices));
+	if (c->part_choices == NULL)
+		return -ENOMEM;
+	for (size_t k = 0; k < c->choices.n && c->error == 0; k++) {
+		const struct dfa_set_span *s = &c->choices.spans[k];
+
+		for (size_t i = 0; i < s->n; i++)
+			add(c,
+			    &c->part_choices[c->choices.members
+						 .at[s->first + i]],
+			    (uint32_t)k);
+	}
+	return c->error;
+}
+
 /* --- the lower level ---------------------------------------------------- */
 
 /* The numbers of the atoms' sets, equal ones once. */
@@ -426,24 +528,106 @@ make_byte_classes(struct compiler *c)
 		c->byte_of[c->byte_class[b]] = (uint8_t)b;
 }
 
+static bool
+takes(const struct compiler *c, size_t atom, unsigned class)
+{
+	return dfa_set_has(&c->byte_sets[c->atom_set[atom]], c->byte_of[class]);
+}
+
+/* A position that was not met in this round. */
+static bool
+reach(struct compiler *c, size_t n)
+{
+	work(c, 1);
+	if (c->seen[n] == c->round || (n < c->natoms && c->constant[n]))
+		return false;
+	c->seen[n] = c->round;
+	add(c, &c->now, (uint32_t)n);
+	return true;
+}
+
+/* The end of a part; `always`: it is one wherever the name ends. */
+static void
+reach_end(struct compiler *c, uint32_t part, bool always)
+{
+	const struct dfa_list *choices = &c->part_choices[part];
+	size_t first = c->natoms + (always ? c->choices.n : 0);
+
+	for (size_t i = 0; i < choices->n; i++)
+		(void)reach(c, first + choices->at[i]);
+}
+
 /* Position n of the lower level and what it reaches at once: a position is
- * the atom that is read next, backwards, or the end of its part. */
+ * the atom that is read next, backwards, or an end. */
 static void
 reach_atom(struct compiler *c, size_t n)
 {
 	for (;;) {
-		const struct part *part;
+		uint32_t part = c->atom_part[n];
+		bool star = c->atoms[n].star, first = n == c->parts[part].first;
 
-		work(c, 1);
-		if (c->seen[n] == c->round)
+		if (star && first)
+			reach_end(c, part, true);
+		if ((star && first) || !reach(c, n) || !star)
 			return;
-		c->seen[n] = c->round;
-		add(c, &c->now, (uint32_t)n);
-		if (n >= c->natoms || !c->atoms[n].star)
-			return;
-		part = &c->parts[c->atom_part[n]];
-		n = n == part->first ? c->natoms + c->atom_part[n] : n - 1;
+		n--;
 	}
+}
+
+/* Drops what cannot add a choice to those that are certain. */
+static void
+prune_atoms(struct compiler *c)
+{
+	size_t always = c->natoms + c->choices.n, kept = 0;
+	bool any = false;
+
+	for (size_t i = 0; i < c->now.n; i++)
+		any |= c->now.at[i] >= always;
+	for (size_t i = 0; any && i < c->now.n; i++) {
+		uint32_t n = c->now.at[i];
+		bool adds = n >= always;
+
+		if (n >= c->natoms && n < always) {
+			adds = c->seen[n + c->choices.n] != c->round;
+		} else if (n < c->natoms) {
+			const struct dfa_list *choices =
+			    &c->part_choices[c->atom_part[n]];
+
+			for (size_t k = 0; k < choices->n && !adds; k++)
+				adds = c->seen[always + choices->at[k]] !=
+				    c->round;
+			work(c, choices->n);
+		}
+		if (adds)
+			c->now.at[kept++] = n;
+	}
+	if (any)
+		c->now.n = kept;
+}
+
+static void
+make_constants(struct compiler *c)
+{
+	for (size_t p = 0; p < c->nparts; p++) {
+		size_t last = c->parts[p].first + c->parts[p].natoms - 1;
+
+		if (!c->atoms[last].star || c->parts[p].natoms == 1)
+			continue;
+		c->constant[last] = c->constant[last - 1] = true;
+		for (unsigned k = 0; k < c->nbytes; k++)
+			if (takes(c, last - 1, k))
+				add(c, &c->constants[k], (uint32_t)last - 1);
+	}
+}
+
+/* Behind an atom that has taken its byte. */
+static void
+pass_atom(struct compiler *c, size_t n)
+{
+	if (n == c->parts[c->atom_part[n]].first)
+		reach_end(c, c->atom_part[n], false);
+	else
+		reach_atom(c, n - 1);
 }
 
 /* The state after a byte of class k. */
@@ -458,20 +642,21 @@ step_atoms(struct compiler *c, const struct dfa_set_span *from, unsigned k)
 	for (size_t i = 0; i < from->n; i++) {
 		size_t n = at[i];
 
+		if (n >= c->natoms + c->choices.n)
+			(void)reach(c, n);
 		if (n >= c->natoms)
 			continue;
 		if (c->atoms[n].star)
 			reach_atom(c, n);
-		else if (dfa_set_has(&c->byte_sets[c->atom_set[n]],
-			     c->byte_of[k]))
-			reach_atom(c,
-			    n == c->parts[c->atom_part[n]].first ?
-				c->natoms + c->atom_part[n] :
-				n - 1);
+		else if (takes(c, n, k))
+			pass_atom(c, n);
 	}
+	for (size_t i = 0; i < c->constants[k].n; i++)
+		pass_atom(c, c->constants[k].at[i]);
+	prune_atoms(c);
 }
 
-/* The class of the names that end in this state: the parts that end in it. */
+/* The class of the names that end in this state: the choices they are in. */
 static uint32_t
 class_of_name(struct compiler *c, const struct dfa_set_span *state)
 {
@@ -482,8 +667,10 @@ class_of_name(struct compiler *c, const struct dfa_set_span *state)
 		uint32_t n = c->name_states.members.at[state->first + i];
 
 		if (n >= c->natoms)
-			add(c, &c->now, n - (uint32_t)c->natoms);
+			add(c, &c->now,
+			    (uint32_t)((n - c->natoms) % c->choices.n));
 	}
+	dfa_list_sort(&c->now);
 	fail(c, dfa_sets_add(&c->names, &c->now, NAMES_MAX, &class));
 	return class;
 }
@@ -510,14 +697,17 @@ make_names(struct compiler *c)
 
 	c->name_rows.to = c->nbytes;
 	c->name_rows.out = 1;
-	c->seen =
-	    calloc(c->natoms + c->nparts + c->nnodes + 1, sizeof(*c->seen));
-	if (c->seen == NULL ||
+	c->seen = calloc(c->natoms + 2 * c->choices.n + c->nnodes + 1,
+	    sizeof(*c->seen));
+	c->constant = calloc(c->natoms + 1, sizeof(*c->constant));
+	if (c->seen == NULL || c->constant == NULL ||
 	    dfa_sets_add(&c->names, &c->now, NAMES_MAX, &none) < 0)
 		return -ENOMEM;
+	make_constants(c);
 	c->round++;
 	for (size_t p = 0; p < c->nparts; p++)
 		reach_atom(c, c->parts[p].first + c->parts[p].natoms - 1);
+	prune_atoms(c);
 	(void)state_of_now(c, &c->name_states, &c->name_rows, NAME_STATES_MAX);
 	for (size_t s = 0; s < c->name_states.n && c->error == 0; s++) {
 		struct dfa_set_span span = c->name_states.spans[s];
@@ -629,18 +819,18 @@ prune(struct compiler *c)
 /* --- the upper level: rows ---------------------------------------------- */
 
 static int
-make_part_names(struct compiler *c)
+make_choice_names(struct compiler *c)
 {
-	c->part_names = calloc(c->nparts + 1, sizeof(*c->part_names));
+	c->choice_names = calloc(c->choices.n + 1, sizeof(*c->choice_names));
 	c->moves = calloc(c->names.n, sizeof(*c->moves));
-	if (c->part_names == NULL || c->moves == NULL)
+	if (c->choice_names == NULL || c->moves == NULL)
 		return -ENOMEM;
 	for (size_t k = 0; k < c->names.n; k++) {
 		const struct dfa_set_span *s = &c->names.spans[k];
 
 		for (size_t i = 0; i < s->n; i++)
 			add(c,
-			    &c->part_names[c->names.members.at[s->first + i]],
+			    &c->choice_names[c->names.members.at[s->first + i]],
 			    (uint32_t)k);
 	}
 	return c->error;
@@ -657,11 +847,11 @@ sort_members(struct compiler *c, const struct dfa_set_span *s)
 	for (size_t i = 0; i < s->n; i++) {
 		uint32_t n = c->path_states.members.at[s->first + i];
 		const struct node *node = &c->nodes[n];
-		const struct dfa_list *names = &c->part_names[node->part];
+		const struct dfa_list *names = &c->choice_names[node->choice];
 
 		if (node->kind == NODE_ANY || node->kind == NODE_DONE)
 			add(c, &c->wild, n);
-		if (node->kind != NODE_NAME)
+		if (node->kind != NODE_NAME && node->kind != NODE_LAST)
 			continue;
 		for (size_t k = 0; k < names->n; k++)
 			add(c, &c->moves[names->at[k]], node->next);
@@ -749,7 +939,7 @@ reach_wild(struct compiler *c)
 	c->now = swap;
 }
 
-/* The state after a name of class k. No part matches class 0. */
+/* The state after a name of class k. Class 0 is in no choice. */
 static uint32_t
 state_after(struct compiler *c, size_t k)
 {
@@ -795,7 +985,7 @@ make_row(struct compiler *c, size_t s)
 static int
 make_paths(struct compiler *c)
 {
-	int r = make_part_names(c);
+	int r = make_choice_names(c);
 
 	if (r < 0)
 		return r;
@@ -882,20 +1072,27 @@ free_lists(struct dfa_list *lists, size_t n)
 static void
 compiler_done(struct compiler *c)
 {
-	free_lists(c->part_names, c->nparts);
+	free_lists(c->choice_names, c->choices.n);
+	free_lists(c->part_choices, c->nparts);
+	free_lists(c->lasts, c->nlasts);
 	free_lists(c->moves, c->names.n);
 	free(c->items);
 	free(c->atoms);
 	free(c->parts);
 	free(c->nodes);
+	free(c->part_buckets);
 	free(c->node_buckets);
 	free(c->starts.at);
 	free(c->byte_sets);
 	free(c->atom_set);
 	free(c->atom_part);
+	free(c->constant);
+	for (size_t k = 0; k < ARRAY_LEN(c->constants); k++)
+		free(c->constants[k].at);
 	dfa_places_done(&c->places);
 	dfa_sets_done(&c->name_states);
 	dfa_sets_done(&c->names);
+	dfa_sets_done(&c->choices);
 	dfa_sets_done(&c->path_states);
 	free(c->name_rows.at);
 	free(c->path_rows.at);
@@ -923,6 +1120,9 @@ measure(struct compiler *c)
 	for (nodes = 64; nodes < NODES_MAX && nodes < 2 * parts;)
 		nodes *= 2;
 	c->nodes_max = nodes;
+	for (nodes = 64; nodes < 2 * c->parts_max;)
+		nodes *= 2;
+	c->part_buckets_n = nodes;
 }
 
 static int
@@ -939,11 +1139,16 @@ compile(struct compiler *c, size_t *ret_bad)
 	c->parts = calloc(c->parts_max, sizeof(*c->parts));
 	c->nodes = calloc(c->nodes_max, sizeof(*c->nodes));
 	c->node_buckets = calloc(2 * c->nodes_max, sizeof(*c->node_buckets));
+	c->lasts = calloc(c->nodes_max, sizeof(*c->lasts));
+	c->part_buckets = calloc(c->part_buckets_n, sizeof(*c->part_buckets));
 	c->out = calloc(1, sizeof(*c->out));
 	if (c->items == NULL || c->parts == NULL || c->nodes == NULL ||
-	    c->node_buckets == NULL || c->out == NULL)
+	    c->node_buckets == NULL || c->lasts == NULL ||
+	    c->part_buckets == NULL || c->out == NULL)
 		return -ENOMEM;
 	r = add_all(c, ret_bad);
+	if (r == 0)
+		r = make_choices(c);
 	if (r == 0)
 		r = make_byte_sets(c);
 	if (r < 0)
