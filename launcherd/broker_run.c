@@ -49,6 +49,9 @@ struct guarding {
 	bool ready;
 	bool lost; /* ended before the run did */
 	struct msg_broker_setup setup; /* ids of the run */
+	struct msg_inspect_begin inspect; /* the same */
+	size_t nrepositories;
+	struct repository repositories[REPOSITORIES_MAX];
 	size_t nreplacing; /* oldest first */
 	uint64_t replacing[REPLACING_MAX];
 };
@@ -73,6 +76,8 @@ guarding_free(struct guarding *g)
 	if (g->exit_event != NULL)
 		event_free(g->exit_event);
 	peer_free(g->peer);
+	for (size_t i = 0; i < g->nrepositories; i++)
+		free(g->repositories[i].path);
 	close_all(&g->table_fd, 1);
 	close_all(&g->child.pidfd, 1);
 	free(g);
@@ -151,6 +156,11 @@ guarding_make(struct run *run, const struct plan *plan,
 		memcpy(g->setup.groups.data + i * sizeof(group), &group,
 		    sizeof(group));
 	}
+	g->inspect.uid = g->setup.uid;
+	g->inspect.gid = g->setup.gid;
+	g->inspect.groups.len = g->setup.groups.len;
+	memcpy(g->inspect.groups.data, g->setup.groups.data,
+	    g->setup.groups.len);
 	run->guarding = g;
 	return 0;
 }
@@ -225,6 +235,51 @@ on_rules_answer(void *ctx, struct peer *peer, const union msg_any *msg,
 	memmove(g->replacing, g->replacing + 1,
 	    g->nreplacing * sizeof(g->replacing[0]));
 	answer_rules(g, m->request, m->error);
+	return 0;
+}
+
+/* ---------------------------------------------------------------- repositories */
+
+size_t
+guarding_repositories(const struct guarding *g)
+{
+	return g == NULL ? 0 : g->nrepositories;
+}
+
+const struct repository *
+guarding_repository(const struct guarding *g, size_t i)
+{
+	return &g->repositories[i];
+}
+
+const struct msg_inspect_begin *
+guarding_inspect(const struct guarding *g)
+{
+	return &g->inspect;
+}
+
+/* A hostile broker can name any path: it is looked at as the run's user. */
+static int
+on_repository(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
+    size_t nfds)
+{
+	const struct msg_broker_repository *m = &msg->broker_repository;
+	struct guarding *g = ctx;
+	struct repository *r = &g->repositories[m->number];
+	char *path;
+
+	(void)peer;
+	(void)fds;
+	(void)nfds;
+	if (m->number > g->nrepositories)
+		return -EPROTO;
+	path = strdup(m->path);
+	if (path == NULL)
+		return -ENOMEM;
+	if (m->number == g->nrepositories)
+		g->nrepositories++;
+	free(r->path);
+	*r = (struct repository){ m->dev, m->ino, path };
 	return 0;
 }
 
@@ -348,6 +403,7 @@ static const struct peer_handler handlers[] = {
 	{ MSG_broker_failed, 1u << BROKER_STARTING, true, on_failed },
 	{ MSG_broker_denial, 1u << BROKER_UP, false, on_denial },
 	{ MSG_broker_rules_answer, 1u << BROKER_UP, false, on_rules_answer },
+	{ MSG_broker_repository, 1u << BROKER_UP, false, on_repository },
 };
 static const struct peer_ops ops = {
 	handlers,

@@ -12,6 +12,7 @@
 #define LAUNCHERD_BROKER_RUN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct guarding;
@@ -37,6 +38,18 @@ int guarding_start(struct run *, int listener_fd);
  * -EBUSY: too many wait for their answer already.
  */
 int guarding_replace(struct guarding *g, uint64_t request, int table_fd);
+
+/* The repositories that the run has made and may have configured, and whom to
+ * become to look at them. */
+struct repository {
+	uint64_t dev;
+	uint64_t ino;
+	char *path;
+};
+struct msg_inspect_begin;
+size_t guarding_repositories(const struct guarding *); /* NULL is fine */
+const struct repository *guarding_repository(const struct guarding *, size_t i);
+const struct msg_inspect_begin *guarding_inspect(const struct guarding *);
 
 /* Whether the broker has said that it is ready. */
 bool guarding_ready(const struct guarding *);

@@ -21,6 +21,7 @@
 #include "common/log.h"
 #include "launcherd/broker_run.h"
 #include "launcherd/exec.h"
+#include "launcherd/inspect.h"
 #include "launcherd/launch.h"
 #include "launcherd/launcherd.h"
 #include "launcherd/masking.h"
@@ -92,6 +93,7 @@ run_free(struct run *run)
 	clear_event(&run->timer);
 	clear_event(&run->freeze_timer);
 	peer_free(run->init);
+	inspect_free(run->inspection);
 	guarding_free(run->guarding);
 	masking_free(run->masking);
 	close_all(&run->error_fd, 1);
@@ -176,6 +178,18 @@ run_remove(struct run *run)
 	run_gone(run);
 }
 
+/* Once, when nothing of the run can write any more. */
+static bool
+must_inspect(struct run *run)
+{
+	if (run->inspected || !run->was_ready ||
+	    guarding_repositories(run->guarding) == 0)
+		return false;
+	run->inspected = true;
+	(void)evtimer_del(run->timer);
+	return true;
+}
+
 /* Takes the step that is possible now: called after everything that may have
  * been the last thing to wait for. May free the run. */
 void
@@ -188,7 +202,8 @@ run_advance(struct run *run)
 		return;
 	}
 	if (run->state != RUN_KILLED || run->bwrap.pid > 0 ||
-	    guarding_alive(run->guarding) || masking_alive(run->masking))
+	    guarding_alive(run->guarding) || masking_alive(run->masking) ||
+	    inspect_alive(run->inspection))
 		return;
 	if (run->has_cgroup) {
 		int error = cgroup_state(run->cgroup.fd, &state);
@@ -200,6 +215,11 @@ run_advance(struct run *run)
 			    LF_NUM(LK_SANDBOX, run->sandbox),
 			    LF_STR(LK_ACTION, "state"),
 			    LF_NUM(LK_ERRNO, -error));
+	}
+	if (must_inspect(run)) {
+		inspect_start(run);
+		if (inspect_alive(run->inspection))
+			return;
 	}
 	run->state = RUN_REMOVING;
 	run_remove(run);

@@ -29,6 +29,7 @@
 struct event;
 struct exec;
 struct guarding;
+struct inspection;
 struct launcherd;
 struct masking;
 struct msg_destroy_ask;
@@ -78,6 +79,8 @@ struct run {
 	struct spawned bwrap;
 	struct peer *init;
 	struct guarding *guarding; /* broker_run.h; NULL: no name rules */
+	struct inspection *inspection; /* inspect.h */
+	bool inspected;
 	struct masking *masking; /* masking.h; NULL: none, or all mounted */
 	struct view_tree *etc;
 	unsigned landlock_abi;

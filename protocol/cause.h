@@ -33,6 +33,15 @@ enum run_notice {
 };
 const char *run_notice_name(unsigned);
 
+/* A repository that a run has made, at its end. */
+enum repository_state {
+	REPOSITORY_FOUND, /* and all of it was read */
+	REPOSITORY_GONE, /* removed, or moved by another */
+	REPOSITORY_UNREADABLE, /* some of it could not be read */
+	REPOSITORY_STATES
+};
+#define REPOSITORIES_MAX 64 /* of a run */
+
 /* SPEC L5. */
 #define VIOLATIONS(X) \
 	X(FILE_READ, "file-read*") X(FILE_CREATE, "file-write-create") \

@@ -470,6 +470,15 @@ on_denial(void *ctx, struct peer *peer, const union msg_any *any, int *fds,
 	return relay(ctx, MSG_denial, msg->sandbox, msg, NULL, 0);
 }
 
+static int
+on_repository(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
+    size_t nfds)
+{
+	(void)peer;
+	return relay(ctx, MSG_repository, msg->repository.sandbox,
+	    &msg->repository, fds, nfds);
+}
+
 /* Proxyd sees the network and cannot know about files. */
 static int
 on_network_violation(void *ctx, struct peer *peer, const union msg_any *msg,
@@ -504,6 +513,7 @@ static const struct peer_handler launcherd_handlers[] = {
 	{ MSG_exec_exit, OPEN, false, on_exec_exit },
 	{ MSG_violation, OPEN, false, on_violation },
 	{ MSG_denial, OPEN, false, on_denial },
+	{ MSG_repository, OPEN, false, on_repository },
 	{ MSG_restore_exec, OPEN, false, on_restore_exec },
 	{ MSG_restore_done, OPEN, false, on_restore_done },
 };

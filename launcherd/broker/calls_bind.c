@@ -52,7 +52,7 @@ bind_in(struct broker *b, struct request *rq, const struct place *p, int sock)
 
 	if (p->name_len >= sizeof(sun.sun_path))
 		return -ENAMETOOLONG;
-	if (judge_denies(b, p, DFA_WRITE)) {
+	if (judge_denies(b, p, DFA_WRITE | JUDGE_FILE)) {
 		if (fstatat(p->dir, p->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
 			return -EADDRINUSE;
 		return judge_denied(b, rq, VIOLATION_FILE_CREATE);

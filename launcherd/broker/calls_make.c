@@ -57,7 +57,8 @@ make_in(struct broker *b, struct request *rq, const struct making *m,
 
 	if (!p->guarded)
 		return ANSWER_CONTINUE;
-	if (judge_denies(b, p, m->mask)) {
+	if (judge_denies(b, p,
+		m->fn == make_directory ? m->mask : m->mask | JUDGE_FILE)) {
 		/* It would have failed anyway, and programs go on at this. */
 		if (fstatat(p->dir, p->name, &st, AT_SYMLINK_NOFOLLOW) == 0)
 			return -EEXIST;

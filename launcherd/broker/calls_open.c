@@ -137,7 +137,7 @@ open_object(struct broker *b, struct request *rq, const struct opening *o,
 		return ANSWER_CONTINUE;
 	if (exclusive(o))
 		return -EEXIST;
-	if (!obj->unlinked && judge_denies_object(b, obj, DFA_WRITE))
+	if (!obj->unlinked && judge_denies_object(b, obj, DFA_WRITE | JUDGE_FILE))
 		return judge_denied(b, rq, VIOLATION_FILE_DATA);
 	if (!notify_valid(b, rq->id))
 		return ANSWER_GONE;
@@ -199,7 +199,7 @@ open_place(struct broker *b, struct request *rq, const struct opening *o,
 		/* Of a directory: can only fail. */
 		if (p->slash)
 			return ANSWER_CONTINUE;
-		denied = p->guarded && judge_denies(b, p, DFA_WRITE);
+		denied = p->guarded && judge_denies(b, p, DFA_WRITE | JUDGE_FILE);
 		if (p->guarded && !denied) {
 			r = open_name(b, rq, o, p);
 			if (r != -ELOOP || !follow)
@@ -287,7 +287,7 @@ open_restricted(struct broker *b, struct request *rq, const struct opening *o,
 	/* A link that points nowhere is not followed: Landlock refuses. */
 	if (readlinkat(p->dir, p->name, parent, sizeof(parent)) >= 0)
 		return ANSWER_CONTINUE;
-	if (judge_denies(b, p, DFA_WRITE))
+	if (judge_denies(b, p, DFA_WRITE | JUDGE_FILE))
 		return open_denied(b, rq, o, p);
 	return open_name(b, rq, o, p);
 }

@@ -56,6 +56,8 @@ rename_between(struct broker *b, struct request *rq, const struct place *from,
 		return -ENOENT;
 	if ((flags & RENAME_NOREPLACE) != 0 && new != 0)
 		return -EEXIST;
+	if (!S_ISDIR(old) || ((flags & RENAME_EXCHANGE) != 0 && !S_ISDIR(new)))
+		mask |= JUDGE_FILE;
 	if (is_tree(old) || ((flags & RENAME_EXCHANGE) != 0 && is_tree(new)))
 		mask |= DFA_MOVE;
 	if (judge_denies(b, to, mask) || judge_denies(b, from, mask))
@@ -63,10 +65,11 @@ rename_between(struct broker *b, struct request *rq, const struct place *from,
 	if (!notify_valid(b, rq->id))
 		return ANSWER_GONE;
 	/* The C library's makes it a renameat when there are no flags. */
-	return syscall(SYS_renameat2, from->dir, from->name, to->dir, to->name,
-		   flags) < 0 ?
-	    -errno :
-	    0;
+	if (syscall(SYS_renameat2, from->dir, from->name, to->dir, to->name,
+		flags) < 0)
+		return -errno;
+	judge_moved(b, from, to, (flags & RENAME_EXCHANGE) != 0);
+	return 0;
 }
 
 int

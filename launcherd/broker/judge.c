@@ -8,12 +8,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "common/cleanup.h"
 #include "common/memfd.h"
+#include "common/path.h"
 #include "launcherd/broker/broker.h"
+#include "launcherd/broker/main.h"
 #include "launcherd/broker/resolve.h"
 #include "protocol/guard.h"
 
@@ -111,30 +115,107 @@ judge_same_root(const struct broker *b, const struct place *p,
 
 /* ------------------------------------------------ new repositories */
 
-#define REPOSITORIES_MAX 256
 #define GIT_DIR ".git"
+#define REPOSITORY_PATH_MAX 4095 /* of a message */
 
-static struct {
+static struct repository {
 	dev_t dev;
-	ino_t ino;
+	ino_t ino; /* 0: forgotten */
+	char path[REPOSITORY_PATH_MAX + 1];
 } repositories[REPOSITORIES_MAX];
 static size_t nrepositories;
 
+static bool
+is_git_dir(const char *name, size_t len)
+{
+	return len == strlen(GIT_DIR) && memcmp(name, GIT_DIR, len) == 0;
+}
+
+/* The path of a name; false: it is too long. */
+static bool
+path_of(const struct place *p, char ret[REPOSITORY_PATH_MAX + 1])
+{
+	int n = snprintf(ret, REPOSITORY_PATH_MAX + 1, "%.*s/%.*s",
+	    (int)p->len, p->path, (int)p->name_len, p->name);
+
+	return n > 0 && n <= REPOSITORY_PATH_MAX;
+}
+
+/* Nothing may be configured that is not reported: what launcherd cannot take
+ * is forgotten, and protected like what was there before. */
+static void
+tell_repository(const struct broker *b, struct repository *r)
+{
+	static struct msg_broker_repository msg;
+
+	if (!b->guard->new_repositories || r->ino == 0)
+		return;
+	memset(&msg, 0, sizeof(msg));
+	msg.number = (uint64_t)(r - repositories);
+	msg.dev = r->dev;
+	msg.ino = r->ino;
+	MSG_SET_STR(msg.path, r->path);
+	if (!channel_try(MSG_broker_repository, &msg))
+		r->ino = 0;
+}
+
 /* By its inode, which a host process cannot fake by a rename. More of them
- * than there is room for are protected like old ones. */
+ * than there is room for are protected like old ones. In places without rules
+ * nothing is refused and nothing stays. */
 void
 judge_made(struct broker *b, const struct place *p)
 {
+	struct repository *r = &repositories[nrepositories];
 	struct stat st;
+	size_t rel;
+	int root;
 
-	if (!b->guard->new_repositories || nrepositories == REPOSITORIES_MAX ||
-	    p->name_len != strlen(GIT_DIR) ||
-	    memcmp(p->name, GIT_DIR, p->name_len) != 0 ||
+	if (nrepositories == REPOSITORIES_MAX ||
+	    !is_git_dir(p->name, p->name_len))
+		return;
+	root = guard_find_root(b->guard, p->path, p->len, &rel);
+	if (root < 0 || b->guard->roots[root].empty || !path_of(p, r->path) ||
 	    fstatat(p->dir, GIT_DIR, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    !S_ISDIR(st.st_mode))
 		return;
-	repositories[nrepositories].dev = st.st_dev;
-	repositories[nrepositories++].ino = st.st_ino;
+	r->dev = st.st_dev;
+	r->ino = st.st_ino;
+	nrepositories++;
+	tell_repository(b, r);
+}
+
+/* `path` lies in `from`: where it is now. false: the path is too long. */
+static bool
+move_path(struct repository *r, const char *from, const char *to)
+{
+	char path[REPOSITORY_PATH_MAX + 1];
+	int n = snprintf(path, sizeof(path), "%s%s", to,
+	    r->path + strlen(from));
+
+	if (n < 0 || (size_t)n >= sizeof(path))
+		return false;
+	memcpy(r->path, path, (size_t)n + 1);
+	return true;
+}
+
+void
+judge_moved(struct broker *b, const struct place *from, const struct place *to,
+    bool exchanged)
+{
+	static char was[REPOSITORY_PATH_MAX + 1], is[REPOSITORY_PATH_MAX + 1];
+	bool known = path_of(from, was) && path_of(to, is);
+
+	for (size_t i = 0; i < nrepositories && known; i++) {
+		struct repository *r = &repositories[i];
+		bool moved = path_is_within(r->path, was);
+		bool back = !moved && exchanged && path_is_within(r->path, is);
+
+		if (!moved && !back)
+			continue;
+		if (!move_path(r, moved ? was : is, moved ? is : was))
+			r->ino = 0;
+		tell_repository(b, r);
+	}
 }
 
 static bool
@@ -145,7 +226,8 @@ is_new(const char *path)
 	if (fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return false;
 	for (size_t i = 0; i < nrepositories; i++)
-		if (repositories[i].dev == st.st_dev &&
+		if (repositories[i].ino != 0 &&
+		    repositories[i].dev == st.st_dev &&
 		    repositories[i].ino == st.st_ino)
 			return true;
 	return false;
@@ -212,18 +294,34 @@ remember(struct dfa_verdict v, unsigned asked, const char *dir, size_t dir_len,
 	last.path[at] = '\0';
 }
 
+/* Whether the last component is .git, in any letter case, as the rules are. */
+static bool
+is_git_name(const char *dir, size_t dir_len, const char *name, size_t name_len)
+{
+	size_t n = strlen(GIT_DIR);
+
+	if (name_len > 0)
+		return name_len == n && strncasecmp(name, GIT_DIR, n) == 0;
+	return dir_len > n && dir[dir_len - n - 1] == '/' &&
+	    strncasecmp(dir + dir_len - n, GIT_DIR, n) == 0;
+}
+
 static bool
 denies(struct broker *b, const char *dir, size_t dir_len, const char *name,
     size_t name_len, unsigned mask)
 {
 	struct dfa_verdict v =
 	    guard_judge(b->guard, dir, dir_len, name, name_len, NULL);
+	unsigned asked = mask & DFA_ALL;
 
-	if ((v.mask & mask) == 0)
+	if ((mask & JUDGE_FILE) != 0 && is_git_name(dir, dir_len, name, name_len))
+		asked |= DFA_MOVE;
+	if ((v.mask & asked) == 0)
 		return false;
-	remember(v, mask, dir, dir_len, name, name_len);
-	return !in_new_repository(dir, dir_len) ||
-	    others_deny(b->guard, last.path, strlen(last.path), mask);
+	remember(v, asked, dir, dir_len, name, name_len);
+	return !b->guard->new_repositories ||
+	    !in_new_repository(dir, dir_len) ||
+	    others_deny(b->guard, last.path, strlen(last.path), asked);
 }
 
 bool
@@ -245,7 +343,16 @@ judge_denied(struct broker *b, struct request *rq, enum violation_action action)
 	    guard_exact_rule(b->guard, last.verdict, last.asked, last.path,
 		last.dir_len, last.path + last.dir_len + 1, last.name_len);
 	const struct guard_rule *rule = guard_rule(b->guard, number);
+	struct guard_rule shown;
 
+	/* Its remedy is about new repositories; for one that was there before
+	 * control knows another. */
+	if (rule != NULL && rule->class == DFA_GIT &&
+	    !in_new_repository(last.path, last.dir_len)) {
+		shown = *rule;
+		shown.remedy = "";
+		rule = &shown;
+	}
 	denial_record(b, rq, action, last.path, rule);
 	return -EPERM;
 }

@@ -33,6 +33,13 @@ bool judge_same_root(const struct broker *, const struct place *,
     const struct place *);
 
 /*
+ * Added to a mask: something that is no directory gets this name, or is written
+ * by it. A file called .git stands for another directory, whose hooks and
+ * configuration git would use: it is judged like a link.
+ */
+#define JUDGE_FILE 0x8000u
+
+/*
  * Whether the rules deny any of the DFA_* in `mask` for the name. The one that
  * does is remembered for judge_denied().
  */
@@ -40,12 +47,16 @@ bool judge_denies(struct broker *, const struct place *, unsigned mask);
 bool judge_denies_object(struct broker *, const struct object *, unsigned mask);
 
 /*
- * A directory was made by this run (SPEC D18). A new ".git" in a guarded root
+ * A name was made by this run (SPEC D18). A new ".git" in a guarded root
  * may be configured where the rules permit new repositories: the rules of
  * git's own set do not hold in it, all others do, and it can still be neither
  * moved nor replaced.
  */
 void judge_made(struct broker *, const struct place *);
+
+/* Something was renamed; `exchanged`: the other way, too. */
+void judge_moved(struct broker *, const struct place *from,
+    const struct place *to, bool exchanged);
 
 /* One violation for what judge_denies() said last. Returns -EPERM. */
 int judge_denied(struct broker *, struct request *, enum violation_action);

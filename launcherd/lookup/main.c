@@ -4,6 +4,9 @@
  * who that user is, takes the run's ids for good, confines itself, and only
  * then maps the question, whose bytes are control's and may be hostile.
  *
+ * After a run that made repositories one is started with that run's ids, to
+ * tell what git would run in them (repository.h).
+ *
  * It is started ahead of its launch and waits for the uid with the modules of
  * NSS loaded. Until then it knows nobody; it serves that launch alone, and NSS
  * is asked then, not before.
@@ -34,6 +37,7 @@
 #include "common/memfd.h"
 #include "launcherd/init/ids.h"
 #include "launcherd/lookup/confine.h"
+#include "launcherd/lookup/repository.h"
 #include "launcherd/lookup/resolve.h"
 #include "launcherd/lookup/user.h"
 #include "protocol/lookup.h"
@@ -69,10 +73,10 @@ failed(int error, const char *reason)
 	_exit(EXIT_RULES);
 }
 
-/* The next message, which must be this one; returns its descriptor, if it has
+/* The next message, which must be one of these two; its descriptor, if it has
  * one. */
 static int
-receive(int want, union msg_any *ret)
+receive_either(int want, int other, union msg_any *ret, int *ret_type)
 {
 	static uint8_t buf[CHAN_PACKET_MAX];
 	int fds[CHAN_FDS_MAX] = { -1 };
@@ -81,27 +85,30 @@ receive(int want, union msg_any *ret)
 
 	if (len <= 0)
 		_exit(len == 0 ? 0 : EXIT_RULES);
-	if (msg_decode(buf, (size_t)len, nfds, PROC_LAUNCHERD, PROC_LOOKUP, ret,
-		NULL) != want)
+	*ret_type = msg_decode(buf, (size_t)len, nfds, PROC_LAUNCHERD,
+	    PROC_LOOKUP, ret, NULL);
+	if (*ret_type != want && *ret_type != other)
 		_exit(EXIT_RULES);
 	return fds[0];
 }
 
+static int
+receive(int want, union msg_any *ret)
+{
+	int type;
+
+	return receive_either(want, want, ret, &type);
+}
+
 /*
  * For good: afterwards this is an ordinary process of the user without a
- * capability or a file system right. The uid must be the one that launcherd
- * told first.
+ * capability or a file system right.
  */
 static void
-become_user(const struct msg_lookup_question *m, uid_t uid, pid_t parent)
+become_user(const struct ids *ids, pid_t parent)
 {
-	static struct ids ids;
-	int r = ids_from_message(m->uid, m->gid, m->groups.data, m->groups.len,
-	    &ids);
+	int r = ids_take(ids);
 
-	if (r < 0 || ids.uid != uid)
-		failed(-EPERM, "not the user of this look-up");
-	r = ids_take(&ids);
 	if (r < 0)
 		failed(r, "cannot take the user's ids");
 	/* Both are cleared by the change of ids. */
@@ -169,24 +176,56 @@ start(void)
 	(void)signal(SIGALRM, SIG_DFL);
 }
 
-static uid_t
-whom(void)
+/* The uid must be the one that launcherd told first. */
+static _Noreturn void
+look_up(uid_t uid, pid_t parent)
 {
+	static struct msg_lookup_user user;
 	static union msg_any any;
+	static struct ids ids;
+	const struct msg_lookup_question *m = &any.lookup_question;
+	int fd;
 
-	(void)receive(MSG_lookup_begin, &any);
-	(void)alarm(ALARM_S);
-	return (uid_t)any.lookup_begin.uid;
+	user_look_up(uid, &user);
+	say(MSG_lookup_user, &user, NULL, 0);
+	if (user.error != 0)
+		_exit(0);
+	fd = receive(MSG_lookup_question, &any);
+	if (ids_from_message(m->uid, m->gid, m->groups.data, m->groups.len,
+		&ids) < 0 ||
+	    ids.uid != uid)
+		failed(-EPERM, "not the user of this look-up");
+	become_user(&ids, parent);
+	answer(fd, user.home);
+	_exit(0);
+}
+
+/* Repositories that a run has made, until launcherd has no more. */
+static _Noreturn void
+inspect(const struct msg_inspect_begin *m, pid_t parent)
+{
+	static struct msg_inspect_answer reply;
+	static union msg_any any;
+	static struct ids ids;
+
+	if (ids_from_message(m->uid, m->gid, m->groups.data, m->groups.len,
+		&ids) < 0)
+		_exit(EXIT_RULES);
+	become_user(&ids, parent);
+	for (;;) {
+		(void)receive(MSG_inspect_ask, &any);
+		repository_look(any.inspect_ask.path, any.inspect_ask.dev,
+		    any.inspect_ask.ino, &reply);
+		say(MSG_inspect_answer, &reply, NULL, 0);
+	}
 }
 
 int
 main(int argc, char **argv)
 {
-	static struct msg_lookup_user user;
 	static union msg_any any;
 	pid_t parent = getppid();
-	uid_t uid;
-	int fd;
+	int type;
 
 	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
 		(void)printf("stockade-lookup %s\n", PACKAGE_VERSION);
@@ -196,13 +235,9 @@ main(int argc, char **argv)
 		start_failed("usage: stockade-lookup [--version]");
 	start();
 	user_prepare();
-	uid = whom();
-	user_look_up(uid, &user);
-	say(MSG_lookup_user, &user, NULL, 0);
-	if (user.error != 0)
-		_exit(0);
-	fd = receive(MSG_lookup_question, &any);
-	become_user(&any.lookup_question, uid, parent);
-	answer(fd, user.home);
-	_exit(0);
+	(void)receive_either(MSG_lookup_begin, MSG_inspect_begin, &any, &type);
+	(void)alarm(ALARM_S);
+	if (type == MSG_inspect_begin)
+		inspect(&any.inspect_begin, parent);
+	look_up((uid_t)any.lookup_begin.uid, parent);
 }

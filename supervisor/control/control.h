@@ -152,6 +152,7 @@ peer_fn sessions_on_exec_answer;
 peer_fn sessions_on_exec_exit;
 peer_fn sessions_on_restore_run;
 peer_fn sessions_on_denial;
+peer_fn sessions_on_repository;
 peer_fn sessions_on_restore_exec;
 peer_fn sessions_on_restore_done;
 

@@ -12,6 +12,7 @@
 #include "supervisor/control/control.h"
 #include "supervisor/control/events.h"
 #include "supervisor/control/name_rules.h"
+#include "supervisor/control/refusals.h"
 #include "supervisor/control/session.h"
 #include "supervisor/control/violations.h"
 
@@ -36,7 +37,18 @@ below_root(const struct plan *plan, const char *path)
 	return rel;
 }
 
-/* The table says how in general; here is the path that it is about. */
+static bool
+is_git_path(const char *path)
+{
+	const char *base = strrchr(path, '/');
+
+	return base != NULL &&
+	    (strcasestr(path, "/.git/") != NULL ||
+		strcasecmp(base, "/.git") == 0);
+}
+
+/* The table says how in general; here is the path that it is about. A rule of
+ * git's in a repository that was there before comes without one. */
 static const char *
 remedy_of(struct session *s, const struct msg_denial *m, char *buf, size_t size)
 {
@@ -45,6 +57,8 @@ remedy_of(struct session *s, const struct msg_denial *m, char *buf, size_t size)
 	const struct plan *plan;
 	const char *rel = NULL;
 
+	if (m->remedy[0] == '\0' && is_git_path(m->path))
+		return refusals_mask_remedy(m->path);
 	if (strncmp(m->remedy, EXEMPT, strlen(EXEMPT)) != 0)
 		return m->remedy;
 	plan = kept_plan(&s->kept, s->control->sessions->opened);
@@ -90,5 +104,37 @@ sessions_on_denial(void *ctx, struct peer *peer, const union msg_any *msg,
 		return 0;
 	v.remedy = remedy_of(s, m, remedy, sizeof(remedy));
 	violations_record(events_source_violations(s->source), &v);
+	return 0;
+}
+
+/* ------------------------------------------------ new repositories */
+
+/* SPEC D18. Path and names are a run's; notices are cleaned. */
+int
+sessions_on_repository(void *ctx, struct peer *peer, const union msg_any *msg,
+    int *fds, size_t nfds)
+{
+	const struct msg_repository *m = &msg->repository;
+	struct session *s = find(ctx, m->sandbox);
+	char text[sizeof(m->path) + sizeof(m->programs) + 128];
+	const char *what = "git runs nothing by itself in it";
+
+	(void)peer;
+	(void)fds;
+	(void)nfds;
+	if (s == NULL)
+		return 0;
+	if (m->state == REPOSITORY_GONE)
+		what = "it is not there any more";
+	else if (m->programs[0] != '\0')
+		what = "git can run programs by its ";
+	else if (m->state == REPOSITORY_UNREADABLE)
+		what = "it could not be read";
+	(void)snprintf(text, sizeof(text), "%s: %s%s%s", m->path, what,
+	    m->programs,
+	    m->state == REPOSITORY_UNREADABLE && m->programs[0] != '\0' ?
+		"; not all of it could be read" :
+		"");
+	session_notice(s, "newRepository", text);
 	return 0;
 }

@@ -141,6 +141,7 @@ static const struct peer_handler handlers[] = {
 	{ MSG_reload_ask, PROBING | OPEN, false, on_reload_ask },
 	{ MSG_violation, PROBING | OPEN, false, on_violation },
 	{ MSG_denial, PROBING | OPEN, false, sessions_on_denial },
+	{ MSG_repository, PROBING | OPEN, false, sessions_on_repository },
 	{ MSG_lookup_answer, OPEN, false, sessions_on_lookup_answer },
 	{ MSG_launch_answer, OPEN, false, sessions_on_launch_answer },
 	{ MSG_run_ended, PROBING | OPEN, false, sessions_on_run_ended },

@@ -334,6 +334,9 @@ write_gitconfig(FILE *out, const struct etc_input *in)
 		put_quoted(out, in->mounts[i].target);
 	}
 	(void)fputs("[push]\n\tdefault = current\n", out);
+	/* Nothing is copied into a new repository: its hooks would be refused
+	 * before its configuration is (SPEC D17). */
+	(void)fputs("[init]\n\ttemplateDir =\n", out);
 	if (ca != NULL) {
 		(void)fputs("[http]\n\tsslCAInfo = ", out);
 		put_quoted(out, ca);

@@ -436,7 +436,7 @@ session_settle(struct session *s)
 void
 session_notice(struct session *s, const char *code, const char *detail)
 {
-	char clean[1100];
+	char clean[5632];
 	struct rpc_out *out = events_begin(s->source, RPC_EVENT_NOTICE, NULL);
 
 	(void)log_clean(clean, sizeof(clean), detail, strlen(detail));
