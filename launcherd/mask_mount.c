@@ -98,10 +98,8 @@ clone_at(int fd, bool with_below)
 	return tree < 0 ? -errno : (int)tree;
 }
 
-/*
- * Private: a file system that the host mounts below later would come along,
- * and it would be writable.
- */
+/* Private: a file system that the host mounts below later would come along, and
+ * it would be writable. */
 static int
 set_flags(int tree, enum plan_mask_how how)
 {
@@ -151,20 +149,28 @@ leave_copy(const struct masker *k)
 	return -errno;
 }
 
+static int
+clone_self(const struct masker *k, const struct source_mask *m)
+{
+	autoclose int fd = open_seen(k->copy, m);
+	autoclose int tree = fd < 0 ? fd : clone_at(fd, S_ISDIR(m->type));
+	int r = tree < 0 ? tree : set_flags(tree, (enum plan_mask_how)m->how);
+
+	return r < 0 ? r : take_fd(&tree);
+}
+
 /*
- * The mount for one mask. A cover's first one is the one that was carried in:
- * only what is attached in a namespace can be cloned there (until Linux 6.15).
+ * The mount for one mask, with its flags. A cover's first one is the one that
+ * was carried in: only what is attached in a namespace can be cloned there
+ * (until Linux 6.15).
  */
 static int
 make_tree(struct masker *k, const struct source_mask *m)
 {
 	struct cover *c = &k->covers[m->how];
-	autoclose int fd = -1;
 
-	if (c->fd < 0) {
-		fd = open_seen(k->copy, m);
-		return fd < 0 ? fd : clone_at(fd, S_ISDIR(m->type));
-	}
+	if (c->fd < 0)
+		return clone_self(k, m);
 	if (c->used)
 		return clone_at(c->fd, false);
 	c->used = true;
@@ -205,16 +211,12 @@ mount_one(struct masker *k, const struct source_mask *m)
 {
 	autoclose int target = open_seen(k->root, m);
 	autoclose int tree = -1;
-	int r;
 
 	if (target < 0)
 		return target;
 	tree = make_tree(k, m);
 	if (tree < 0)
 		return tree;
-	r = set_flags(tree, (enum plan_mask_how)m->how);
-	if (r < 0)
-		return r;
 	if (syscall(SYS_move_mount, tree, "", target, "",
 		MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
 		return errno == ENOENT ? -ESTALE : -errno;
@@ -245,13 +247,17 @@ enter(struct masker *k, const struct mask_job *job, char *reason)
 {
 	struct cover *dir = &k->covers[PLAN_MASK_EMPTY_DIR];
 	struct cover *file = &k->covers[PLAN_MASK_NO_FILE];
+	int r;
 
 	dir->fd = clone_at(job->empty_fd, false);
 	file->fd = clone_at(job->denied_fd, false);
-	if (dir->fd < 0)
-		return fail(reason, dir->fd, "masks");
-	if (file->fd < 0)
-		return fail(reason, file->fd, "masks");
+	r = dir->fd < 0 ? dir->fd : file->fd;
+	if (r >= 0)
+		r = set_flags(dir->fd, PLAN_MASK_EMPTY_DIR);
+	if (r >= 0)
+		r = set_flags(file->fd, PLAN_MASK_NO_FILE);
+	if (r < 0)
+		return fail(reason, r, "covers");
 	if (setns(job->mnt_fd, CLONE_NEWNS) < 0)
 		return fail(reason, -errno, "mount namespace");
 	k->root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -259,8 +265,7 @@ enter(struct masker *k, const struct mask_job *job, char *reason)
 		return fail(reason, -errno, "view");
 	for (size_t i = 0; i < job->nmasks; i++)
 		if (k->covers[job->masks[i].how].fd < 0) {
-			int r = copy_view(k);
-
+			r = copy_view(k);
 			return r < 0 ? fail(reason, r, "copy of the view") : 0;
 		}
 	return 0;

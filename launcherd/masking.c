@@ -116,7 +116,8 @@ on_exit_event(evutil_socket_t fd, short what, void *arg)
 	if (run->state == RUN_STARTING && status == 0) {
 		run->masking = NULL;
 		masking_free(k);
-		run_ready(run);
+		if (run->init_ready)
+			run_ready(run);
 	} else if (run->state == RUN_STARTING && !run_check_oom(run)) {
 		fail_by_report(k, status);
 		run_kill(run, RUN_CAUSE_SERVICE);
@@ -180,7 +181,7 @@ start(struct masking *k)
 int
 masking_start(struct run *run)
 {
-	int error = start(run->masking);
+	int error = run->masking == NULL ? 0 : start(run->masking);
 
 	if (error < 0)
 		run_fail(run, API_HOST_ERROR, error, "masks", strerror(-error));

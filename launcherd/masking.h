@@ -3,10 +3,12 @@
  * then mounted by a child (mask_mount.h) before anything is started in it.
  *
  *	init_ready ─▶ fork, mask_mount ─▶ exit 0 ─▶ run_ready()
+ *	init_listener ─▶ the same, beside the start of the broker
  *
- * Not before: bubblewrap must have made the view, and init must have given the
- * home to its user, who looks the targets up. init and broker open nothing
- * that a mask hides: they grant whole mounts and look up from "/".
+ * Not before init's first message: bubblewrap must have made the view, and init
+ * must have given the home to its user, who looks the targets up. init and
+ * broker open nothing that a mask hides: they grant whole mounts and look up
+ * from "/".
  */
 #ifndef LAUNCHERD_MASKING_H
 #define LAUNCHERD_MASKING_H
@@ -22,8 +24,9 @@ struct sources;
  * or -ENOMEM. */
 int masking_make(struct run *, struct sources *, const struct source_user *);
 
-/* Called once, when init is ready. 0, and run_ready() or the run's end
- * follows; or -errno after run_fail(). */
+/* Called once. 0, also without any mask, and the run's end follows when they
+ * cannot be mounted; or -errno after run_fail(). run->masking is NULL when all
+ * are; run_ready() follows if init was ready before. */
 int masking_start(struct run *);
 
 /* Whether its process is not reaped; NULL is fine. */

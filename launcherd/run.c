@@ -420,10 +420,11 @@ on_init_ready(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
 	if (run->state != RUN_STARTING)
 		return 0;
 	run->landlock_abi = (unsigned)msg->init_ready.landlock_abi;
-	if (run->masking == NULL)
-		run_ready(run);
-	else if (masking_start(run) < 0)
+	run->init_ready = true;
+	if (run->guarding == NULL && masking_start(run) < 0)
 		run_kill(run, RUN_CAUSE_SERVICE);
+	else if (run->masking == NULL)
+		run_ready(run);
 	return 0;
 }
 
@@ -440,7 +441,10 @@ on_init_listener(void *ctx, struct peer *peer, const union msg_any *msg,
 		close_all(fds, nfds);
 		return run->guarding == NULL ? -EPROTO : 0;
 	}
+	/* They go on side by side; the broker opens nothing yet. */
 	error = guarding_start(run, take_fd(&fds[0]));
+	if (error == 0)
+		error = masking_start(run);
 	if (error < 0)
 		run_kill(run, RUN_CAUSE_SERVICE);
 	return 0;

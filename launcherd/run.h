@@ -78,6 +78,7 @@ struct run {
 	unsigned limits_unset;
 	struct spawned bwrap;
 	struct peer *init;
+	bool init_ready; /* it has said so */
 	struct guarding *guarding; /* broker_run.h; NULL: no name rules */
 	struct inspection *inspection; /* inspect.h */
 	bool inspected;
