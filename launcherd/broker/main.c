@@ -16,7 +16,6 @@
 
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
@@ -29,7 +28,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/chan.h"
 #include "common/cleanup.h"
 #include "launcherd/broker/broker.h"
 #include "launcherd/broker/calls.h"
@@ -37,41 +35,26 @@
 #include "launcherd/broker/ids.h"
 #include "launcherd/broker/judge.h"
 #include "launcherd/broker/notify.h"
-
-#define CHANNEL 3
-#define EXIT_RULES 1
-#define EXIT_START 125
-
-static ptrdiff_t
-encode(enum msg_type type, const void *msg, uint8_t *buf, size_t size)
-{
-	return msg_encode(type, msg, PROC_BROKER, PROC_LAUNCHERD, 0, buf, size);
-}
+#include "launcherd/init/channel.h"
 
 bool
 channel_try(enum msg_type type, const void *msg)
 {
-	static uint8_t buf[MSG_SIZE_MAX];
 	struct pollfd p = { CHANNEL, POLLOUT, 0 };
-	ptrdiff_t len = encode(type, msg, buf, sizeof(buf));
+	int r;
 
-	/* Our own bug: not again and again. */
-	if (len < 0)
-		return true;
 	if (poll(&p, 1, 0) != 1 || (p.revents & POLLOUT) == 0)
 		return false;
-	return chan_send_fd(CHANNEL, buf, (size_t)len, NULL, 0) == 0;
+	r = channel_send(PROC_BROKER, type, msg, NULL, 0);
+	/* No message: our own bug, not again and again. */
+	return r == 0 || r == -EINVAL;
 }
 
 /* Waits until launcherd takes it: only what it asked for. */
 static void
 say(enum msg_type type, const void *msg)
 {
-	static uint8_t buf[MSG_SIZE_MAX];
-	ptrdiff_t len = encode(type, msg, buf, sizeof(buf));
-
-	if (len > 0)
-		(void)chan_send_fd(CHANNEL, buf, (size_t)len, NULL, 0);
+	(void)channel_send(PROC_BROKER, type, msg, NULL, 0);
 }
 
 static _Noreturn void
@@ -82,23 +65,6 @@ failed(int error, const char *step)
 	MSG_SET_STR(msg.step, step);
 	say(MSG_broker_failed, &msg);
 	_exit(EXIT_START);
-}
-
-/* The next message, which must be this one; returns its descriptor. */
-static int
-receive(int want, union msg_any *ret)
-{
-	static uint8_t buf[CHAN_PACKET_MAX];
-	int fds[CHAN_FDS_MAX] = { -1 };
-	size_t nfds = 0;
-	ptrdiff_t len = chan_recv_fd(CHANNEL, buf, sizeof(buf), fds, &nfds);
-
-	if (len <= 0)
-		_exit(len == 0 ? 0 : EXIT_RULES);
-	if (msg_decode(buf, (size_t)len, nfds, PROC_LAUNCHERD, PROC_BROKER, ret,
-		NULL) != want)
-		_exit(EXIT_RULES);
-	return fds[0];
 }
 
 static _Noreturn void
@@ -135,20 +101,14 @@ set_limits(void)
 static void
 start(void)
 {
-	int type = 0;
-	socklen_t len = sizeof(type);
+	const char *why;
 
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		start_failed("cannot become non-dumpable");
 	(void)umask(077);
-	if (getsockopt(CHANNEL, SOL_SOCKET, SO_TYPE, &type, &len) < 0 ||
-	    type != SOCK_SEQPACKET)
-		start_failed("is started by stockade-launcherd, with a "
-			     "channel on descriptor 3");
-	if (close_range(CHANNEL + 1, ~0u, 0) < 0 ||
-	    fcntl(CHANNEL, F_SETFD, FD_CLOEXEC) < 0 ||
-	    fcntl(CHANNEL, F_SETFL, 0) < 0)
-		start_failed("descriptors");
+	why = channel_open();
+	if (why != NULL)
+		start_failed(why);
 	set_limits();
 }
 
@@ -175,7 +135,7 @@ set_up(struct broker *b)
 {
 	static union msg_any any;
 	const struct msg_broker_setup *m = &any.broker_setup;
-	int table = receive(MSG_broker_setup, &any), r;
+	int table = channel_expect(PROC_BROKER, MSG_broker_setup, &any), r;
 	const char *step = "";
 
 	r = ids_become(m->uid, m->gid, m->groups.data, m->groups.len, &step);
@@ -193,7 +153,7 @@ set_up(struct broker *b)
 		failed(r, "the table of rules");
 	b->umask = 077;
 	target_init(&b->targets);
-	b->listener = receive(MSG_broker_listen, &any);
+	b->listener = channel_expect(PROC_BROKER, MSG_broker_listen, &any);
 	notify_tune(b->listener);
 }
 
@@ -226,7 +186,7 @@ take_rules(struct broker *b)
 {
 	static union msg_any any;
 	struct msg_broker_rules_answer answer;
-	int fd = receive(MSG_broker_rules, &any);
+	int fd = channel_expect(PROC_BROKER, MSG_broker_rules, &any);
 	int r = judge_replace(b, fd);
 
 	answer.request = any.broker_rules.request;

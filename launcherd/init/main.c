@@ -17,7 +17,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -35,6 +34,7 @@
 #include "common/memfd.h"
 #include "common/path.h"
 #include "common/size.h"
+#include "launcherd/init/channel.h"
 #include "launcherd/init/confine.h"
 #include "launcherd/init/exec.h"
 #include "launcherd/init/guard.h"
@@ -44,10 +44,7 @@
 #include "protocol/message.h"
 #include "protocol/plan.h"
 
-#define CHANNEL 3
 #define EXECS_MAX 64
-#define EXIT_RULES 1
-#define EXIT_START 125
 
 enum state {
 	INIT_WAIT = 1 << 0, /* for init_setup */
@@ -75,13 +72,9 @@ struct init {
 static void
 say(struct init *in, enum msg_type type, const void *msg, int *fds, size_t nfds)
 {
-	uint8_t buf[MSG_SIZE_MAX];
-	ptrdiff_t len = msg_encode(type, msg, PROC_INIT, PROC_LAUNCHERD, nfds,
-	    buf, sizeof(buf));
-
 	(void)in;
 	/* Nobody left to tell: the sandbox is over. */
-	if (len < 0 || chan_send_fd(CHANNEL, buf, (size_t)len, fds, nfds) < 0)
+	if (channel_send(PROC_INIT, type, msg, fds, nfds) < 0)
 		_exit(EXIT_RULES);
 }
 
@@ -392,18 +385,12 @@ dispatch(struct init *in, unsigned type, const union msg_any *any,
 static void
 on_channel(struct init *in)
 {
-	static uint8_t buf[CHAN_PACKET_MAX];
 	static union msg_any any;
 	int fds[CHAN_FDS_MAX];
 	size_t nfds = 0;
-	ptrdiff_t len = chan_recv_fd(CHANNEL, buf, sizeof(buf), fds, &nfds);
-	int type;
+	unsigned type = channel_receive(PROC_INIT, &any, fds, &nfds);
 
-	if (len <= 0)
-		_exit(len == 0 ? 0 : EXIT_RULES);
-	type = msg_decode(buf, (size_t)len, nfds, PROC_LAUNCHERD, PROC_INIT,
-	    &any, NULL);
-	if (type < 0 || dispatch(in, (unsigned)type, &any, fds, nfds) < 0)
+	if (dispatch(in, type, &any, fds, nfds) < 0)
 		_exit(EXIT_RULES);
 	close_all(fds, nfds);
 }
@@ -494,21 +481,17 @@ static void
 start(struct init *in)
 {
 	struct rlimit none = { 0, 0 };
-	int type = 0;
-	socklen_t len = sizeof(type);
+	const char *why;
 	sigset_t all;
 
 	/* First of all: from here on nobody of the run's uid can look in. */
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		start_failed("cannot become non-dumpable");
-	if (getsockopt(CHANNEL, SOL_SOCKET, SO_TYPE, &type, &len) < 0 ||
-	    type != SOCK_SEQPACKET || getpid() != 1)
-		start_failed("is started by stockade-launcherd, as pid 1 "
-			     "with a channel on descriptor 3");
-	if (close_range(CHANNEL + 1, ~0u, 0) < 0 ||
-	    fcntl(CHANNEL, F_SETFD, FD_CLOEXEC) < 0 ||
-	    fcntl(CHANNEL, F_SETFL, 0) < 0)
-		start_failed("descriptors");
+	if (getpid() != 1)
+		start_failed("is started by stockade-launcherd, as pid 1");
+	why = channel_open();
+	if (why != NULL)
+		start_failed(why);
 	(void)umask(022);
 	if (chdir("/") < 0)
 		start_failed("no root directory");

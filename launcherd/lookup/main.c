@@ -19,7 +19,6 @@
 #endif
 
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -35,6 +34,7 @@
 #include "common/chan.h"
 #include "common/cleanup.h"
 #include "common/memfd.h"
+#include "launcherd/init/channel.h"
 #include "launcherd/init/ids.h"
 #include "launcherd/lookup/confine.h"
 #include "launcherd/lookup/repository.h"
@@ -42,10 +42,6 @@
 #include "launcherd/lookup/user.h"
 #include "protocol/lookup.h"
 #include "protocol/message.h"
-
-#define CHANNEL 3
-#define EXIT_RULES 1
-#define EXIT_START 125
 
 /* Time for all paths; a launch has 10 s (SPEC AB). A single call that hangs,
  * on a dead network file system, is ended by the alarm. */
@@ -55,11 +51,7 @@
 static void
 say(enum msg_type type, const void *msg, const int *fds, size_t nfds)
 {
-	uint8_t buf[MSG_SIZE_MAX];
-	ptrdiff_t len = msg_encode(type, msg, PROC_LOOKUP, PROC_LAUNCHERD, nfds,
-	    buf, sizeof(buf));
-
-	if (len < 0 || chan_send_fd(CHANNEL, buf, (size_t)len, fds, nfds) < 0)
+	if (channel_send(PROC_LOOKUP, type, msg, fds, nfds) < 0)
 		_exit(EXIT_RULES);
 }
 
@@ -71,33 +63,6 @@ failed(int error, const char *reason)
 	MSG_SET_STR(msg.reason, reason);
 	say(MSG_lookup_result, &msg, NULL, 0);
 	_exit(EXIT_RULES);
-}
-
-/* The next message, which must be one of these two; its descriptor, if it has
- * one. */
-static int
-receive_either(int want, int other, union msg_any *ret, int *ret_type)
-{
-	static uint8_t buf[CHAN_PACKET_MAX];
-	int fds[CHAN_FDS_MAX] = { -1 };
-	size_t nfds = 0;
-	ptrdiff_t len = chan_recv_fd(CHANNEL, buf, sizeof(buf), fds, &nfds);
-
-	if (len <= 0)
-		_exit(len == 0 ? 0 : EXIT_RULES);
-	*ret_type = msg_decode(buf, (size_t)len, nfds, PROC_LAUNCHERD,
-	    PROC_LOOKUP, ret, NULL);
-	if (*ret_type != want && *ret_type != other)
-		_exit(EXIT_RULES);
-	return fds[0];
-}
-
-static int
-receive(int want, union msg_any *ret)
-{
-	int type;
-
-	return receive_either(want, want, ret, &type);
 }
 
 /*
@@ -159,18 +124,11 @@ start_failed(const char *what)
 static void
 start(void)
 {
-	int type = 0;
-	socklen_t len = sizeof(type);
+	const char *why = channel_open();
 
 	(void)umask(077);
-	if (getsockopt(CHANNEL, SOL_SOCKET, SO_TYPE, &type, &len) < 0 ||
-	    type != SOCK_SEQPACKET)
-		start_failed("is started by stockade-launcherd, with a "
-			     "channel on descriptor 3");
-	if (close_range(CHANNEL + 1, ~0u, 0) < 0 ||
-	    fcntl(CHANNEL, F_SETFD, FD_CLOEXEC) < 0 ||
-	    fcntl(CHANNEL, F_SETFL, 0) < 0)
-		start_failed("descriptors");
+	if (why != NULL)
+		start_failed(why);
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || chdir("/") < 0)
 		start_failed("cannot set up");
 	(void)signal(SIGALRM, SIG_DFL);
@@ -190,7 +148,7 @@ look_up(uid_t uid, pid_t parent)
 	say(MSG_lookup_user, &user, NULL, 0);
 	if (user.error != 0)
 		_exit(0);
-	fd = receive(MSG_lookup_question, &any);
+	fd = channel_expect(PROC_LOOKUP, MSG_lookup_question, &any);
 	if (ids_from_message(m->uid, m->gid, m->groups.data, m->groups.len,
 		&ids) < 0 ||
 	    ids.uid != uid)
@@ -213,7 +171,7 @@ inspect(const struct msg_inspect_begin *m, pid_t parent)
 		_exit(EXIT_RULES);
 	become_user(&ids, parent);
 	for (;;) {
-		(void)receive(MSG_inspect_ask, &any);
+		(void)channel_expect(PROC_LOOKUP, MSG_inspect_ask, &any);
 		repository_look(any.inspect_ask.path, any.inspect_ask.dev,
 		    any.inspect_ask.ino, &reply);
 		say(MSG_inspect_answer, &reply, NULL, 0);
@@ -225,7 +183,9 @@ main(int argc, char **argv)
 {
 	static union msg_any any;
 	pid_t parent = getppid();
-	int type;
+	int fds[CHAN_FDS_MAX];
+	size_t nfds = 0;
+	unsigned type;
 
 	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
 		(void)printf("stockade-lookup %s\n", PACKAGE_VERSION);
@@ -235,9 +195,11 @@ main(int argc, char **argv)
 		start_failed("usage: stockade-lookup [--version]");
 	start();
 	user_prepare();
-	(void)receive_either(MSG_lookup_begin, MSG_inspect_begin, &any, &type);
+	type = channel_receive(PROC_LOOKUP, &any, fds, &nfds);
 	(void)alarm(ALARM_S);
 	if (type == MSG_inspect_begin)
 		inspect(&any.inspect_begin, parent);
+	if (type != MSG_lookup_begin)
+		_exit(EXIT_RULES);
 	look_up((uid_t)any.lookup_begin.uid, parent);
 }
