@@ -165,15 +165,14 @@ clone_self(const struct masker *k, const struct source_mask *m)
  * (until Linux 6.15).
  */
 static int
-make_tree(struct masker *k, const struct source_mask *m)
+make_tree(const struct masker *k, const struct source_mask *m)
 {
-	struct cover *c = &k->covers[m->how];
+	const struct cover *c = &k->covers[m->how];
 
 	if (c->fd < 0)
 		return clone_self(k, m);
 	if (c->used)
 		return clone_at(c->fd, false);
-	c->used = true;
 	return fcntl(c->fd, F_DUPFD_CLOEXEC, 0);
 }
 
@@ -220,6 +219,7 @@ mount_one(struct masker *k, const struct source_mask *m)
 	if (syscall(SYS_move_mount, tree, "", target, "",
 		MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
 		return errno == ENOENT ? -ESTALE : -errno;
+	k->covers[m->how].used = true;
 	return check_place(k, m, tree);
 }
 
@@ -231,6 +231,9 @@ mount_some(struct masker *k, const struct mask_job *job, bool system,
 		const struct source_mask *m = &job->masks[i];
 		int r = m->system == system ? mount_one(k, m) : 0;
 
+		/* As in source.c: what is there now is judged by its name. */
+		if (r == -ESTALE && m->found)
+			continue;
 		if (r < 0)
 			return source_refuse(reason, r, "protected path",
 			    m->target,

@@ -27,7 +27,8 @@ struct mask_job {
  * CAP_SYS_ADMIN alone; the caller is a process of one thread that ends
  * afterwards. A mask goes on the file that the look-up saw or not at all. 0;
  * or -errno with a sentence, the path in it cleaned:
- *	-ESTALE		another file is there now
+ *	-ESTALE		another file is there now (none that the start scan
+ *			found: that one is left out)
  * What was mounted before a failure stays: the caller ends the run.
  */
 int mask_mount(const struct mask_job *, char ret_reason[SOURCE_REASON_MAX]);

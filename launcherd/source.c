@@ -283,6 +283,7 @@ look_at_masked(const struct plan_mask *mask, int opened,
 					     "is a directory");
 	*ret = (struct source_mask){ .how = (int)mask->how,
 		.system = mask->system,
+		.found = mask->found,
 		.type = st.st_mode & S_IFMT,
 		.dev = st.st_dev,
 		.ino = st.st_ino };
@@ -377,7 +378,8 @@ add_system_mask(struct sources *s, const struct plan_mask *mask, char *reason)
 	return 0;
 }
 
-/* Of two masks of one path, the one that denies more comes first. */
+/* Of two masks of one path, the one that denies more comes first, then the one
+ * that may not be left out. */
 static int
 compare_masks(const void *pa, const void *pb)
 {
@@ -387,7 +389,7 @@ compare_masks(const void *pa, const void *pb)
 
 	if (order != 0)
 		return order;
-	return a->how - b->how;
+	return a->how != b->how ? a->how - b->how : a->found - b->found;
 }
 
 /*

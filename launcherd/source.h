@@ -29,6 +29,7 @@ struct source_mask {
 	char *target; /* in the view; owned */
 	int how; /* enum plan_mask_how */
 	bool system; /* below /usr: not the user's */
+	bool found; /* by the start scan: left out when it is gone */
 	mode_t type; /* S_IFMT bits */
 	dev_t dev;
 	ino_t ino;

@@ -782,6 +782,35 @@ def test_a_swap_between_look_and_mount_does_not_go_through(shared, tree):
     subprocess.run(["rm", "-rf", outside], check=True)
 
 
+def test_a_found_file_that_is_swapped_is_left_out(shared, tree):
+    """Its name is guarded, and what is there now is not what was found."""
+    outside = launcherbox.work_tree()
+    with open(outside + "/victim", "w") as f:
+        f.write("text")
+    os.chown(outside + "/victim", NOBODY, NOBODY)
+    grants = [(tree, False), (outside, False)]
+    name = tree + "/d/secret"
+    for i, _ in enumerate(swaps(tree, outside)):
+        make_secret(tree)
+        with open(tree + "/d/z", "w") as f:
+            f.write("text")
+        os.chown(tree + "/d/z", NOBODY, NOBODY)
+        masks = [(p, READ_ONLY, FILE, False, True)
+                 for p in (name, tree + "/d/z")]
+        sandbox, made = launch_stopped(shared, name, mounts=grants,
+                                       masks=masks)
+        swaps(tree, outside + "/victim")[i]()
+        freeze(made.fds[0], False)
+        answer = shared.chan.expect("launch_answer", sandbox=sandbox)
+        assert answer.code == 0, vars(answer)
+        run = launcherbox.Run(shared, sandbox, made, answer)
+        assert run.sh("echo x >%s/victim" % outside)[0] == 0
+        if i < 3:
+            assert run.sh("echo x >d/z", cwd=tree)[0] != 0
+        run.destroy()
+    subprocess.run(["rm", "-rf", outside], check=True)
+
+
 def test_a_swap_at_any_moment_masks_nothing_else(shared, tree):
     outside = launcherbox.work_tree()
     with open(outside + "/victim", "w") as f:
