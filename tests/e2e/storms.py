@@ -144,6 +144,9 @@ def kill(service, name):
                argv=["sh", "-c", line(work, ENDLESS)])
         until(lambda: os.path.exists(work + "/good"), "no storm")
         time.sleep(random.random() * 0.2)
+        # One that was killed a moment ago is not back at once.
+        until(lambda: all(n in service.children() for n in KEPT),
+              "a daemon is not back", 10)
         before = instance.all_pids_below(
             service.children()["stockade-launcherd"])
         os.kill(part(service, name), signal.SIGKILL)

@@ -7,7 +7,9 @@
  *	attack busy ROOT N			write, close, execute
  *	attack threads ROOT			own directory, umask, descriptors
  *	attack bench ROOT N			pinned to one processor
+ *	attack uring ROOT			by io_uring, past every filter
  */
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -16,11 +18,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/io_uring.h>
+#include <linux/openat2.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -400,6 +405,102 @@ bench(unsigned n)
 	return 0;
 }
 
+/* ------------------------------------------------ io_uring */
+
+#define RING 4u
+
+struct ring {
+	int fd;
+	uint8_t *rings; /* both in one mapping */
+	struct io_uring_sqe *sqes;
+	struct io_uring_params params;
+};
+
+static int
+ring_open(struct ring *r)
+{
+	size_t size;
+	void *at;
+
+	r->fd = (int)syscall(SYS_io_uring_setup, RING, &r->params);
+	if (r->fd < 0)
+		return -errno;
+	size = r->params.cq_off.cqes +
+	    r->params.cq_entries * sizeof(struct io_uring_cqe);
+	at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd,
+	    IORING_OFF_SQ_RING);
+	if (at == MAP_FAILED)
+		die("ring");
+	r->rings = at;
+	at = mmap(NULL, RING * sizeof(struct io_uring_sqe), PROT_READ | PROT_WRITE,
+	    MAP_SHARED, r->fd, IORING_OFF_SQES);
+	if (at == MAP_FAILED)
+		die("ring");
+	r->sqes = at;
+	return 0;
+}
+
+/* One call, waited for. */
+static int
+ring_call(struct ring *r, const struct io_uring_sqe *what)
+{
+	const struct io_uring_cqe *cqes =
+	    (const void *)(r->rings + r->params.cq_off.cqes);
+	uint32_t *tail = (void *)(r->rings + r->params.sq_off.tail);
+	uint32_t *head = (void *)(r->rings + r->params.cq_off.head);
+	uint32_t *index = (void *)(r->rings + r->params.sq_off.array);
+	int res;
+
+	r->sqes[0] = *what;
+	index[*tail & (RING - 1)] = 0;
+	__atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE);
+	if (syscall(SYS_io_uring_enter, r->fd, 1u, 1u, IORING_ENTER_GETEVENTS,
+		NULL, 0) < 0)
+		die("enter");
+	res = cqes[*head & (r->params.cq_entries - 1)].res;
+	__atomic_store_n(head, *head + 1, __ATOMIC_RELEASE);
+	return res;
+}
+
+static int
+uring(void)
+{
+	static struct ring ring;
+	static const struct open_how how = { .flags = O_CREAT | O_WRONLY };
+#define TEXT(s) (uint64_t)(uintptr_t)(s)
+	const struct io_uring_sqe calls[] = {
+		{ .opcode = IORING_OP_OPENAT, .fd = AT_FDCWD,
+		    .addr = TEXT("u1"), .open_flags = O_CREAT | O_WRONLY,
+		    .len = 0644 },
+		{ .opcode = IORING_OP_OPENAT2, .fd = AT_FDCWD,
+		    .addr = TEXT("u2"), .addr2 = TEXT(&how),
+		    .len = sizeof(how) },
+		{ .opcode = IORING_OP_MKDIRAT, .fd = AT_FDCWD,
+		    .addr = TEXT("u3"), .len = 0755 },
+		{ .opcode = IORING_OP_SYMLINKAT, .fd = AT_FDCWD,
+		    .addr = TEXT("x"), .addr2 = TEXT("u4") },
+		{ .opcode = IORING_OP_LINKAT, .fd = AT_FDCWD,
+		    .addr = TEXT("plain"), .addr2 = TEXT("u5"),
+		    .len = (uint32_t)AT_FDCWD },
+		{ .opcode = IORING_OP_OPENAT, .fd = AT_FDCWD,
+		    .addr = TEXT("plain"), .open_flags = O_RDWR },
+		{ .opcode = IORING_OP_RENAMEAT, .fd = AT_FDCWD,
+		    .addr = TEXT("plain"), .addr2 = TEXT("u6"),
+		    .len = (uint32_t)AT_FDCWD },
+		{ .opcode = IORING_OP_UNLINKAT, .fd = AT_FDCWD,
+		    .addr = TEXT("gone") },
+	};
+#undef TEXT
+	int r = ring_open(&ring);
+
+	if (chdir(root) < 0)
+		die(root);
+	(void)printf("setup=%d\n", r);
+	for (size_t i = 0; r == 0 && i < sizeof(calls) / sizeof(calls[0]); i++)
+		(void)printf("call%zu=%d\n", i, ring_call(&ring, &calls[i]));
+	return 0;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -418,5 +519,7 @@ main(int argc, char **argv)
 		return busy(n);
 	if (strcmp(argv[1], "threads") == 0)
 		return threads();
+	if (strcmp(argv[1], "uring") == 0)
+		return uring();
 	return strcmp(argv[1], "bench") == 0 ? bench(n) : 2;
 }

@@ -4,14 +4,14 @@
  * layer and listener filter of launcherd/init/guard.c.
  *
  *	harness -c FD -k FD -B BROKER -u UID -g GID -U UID -G GID
- *	    [-m none|filter|full] [-b BIND]... [-o READONLY]... [-r ROOT]...
+ *	    [-m none|filter|landlock|full] [-b BIND]... [-o READONLY]... [-r ROOT]...
  *	    [-w WRITABLE]... PROGRAM [ARGUMENT]...
  *
  * -c: a SEQPACKET socket to the test. It gets "L" with the listener and
  * answers "G" once the broker is ready; -k: the broker's channel, which the
  * test holds the other end of. -u, -g: the run's ids; -U, -G: the broker's.
  * -m none: no protection at all, the control of a test; filter: the listener
- * without Landlock. -b: bound onto itself. Exits as PROGRAM does.
+ * without Landlock; landlock: that alone, without a broker. -b: bound onto itself. Exits as PROGRAM does.
  */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
@@ -145,7 +145,7 @@ start_broker(void)
 	char *const argv[] = { name, NULL };
 	char *const env[] = { NULL };
 
-	if (is_mode("none"))
+	if (is_mode("none") || is_mode("landlock"))
 		return -1;
 	pid = fork();
 	if (pid != 0)
@@ -181,10 +181,12 @@ guard(void)
 	errno = -r;
 	if (r < 0)
 		die("places");
-	r = is_mode("full") ? guard_landlock(&places, &step) : 0;
+	r = is_mode("filter") ? 0 : guard_landlock(&places, &step);
 	errno = -r;
 	if (r < 0)
 		die(step);
+	if (is_mode("landlock"))
+		return;
 	fd = guard_listener();
 	errno = -fd;
 	if (fd < 0)
