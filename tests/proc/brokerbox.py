@@ -142,7 +142,7 @@ class Box:
         channel.close()
         self.control = control
         self.chan = messages.Channel(ours, me="launcherd", peer="broker")
-        if self.mode != "none":
+        if self.mode not in ("none", "landlock"):
             self._arm()
         return self.process
 
@@ -180,7 +180,7 @@ class Box:
             errors="surrogateescape")
 
     def _drain(self):
-        if self.mode == "none":
+        if self.mode in ("none", "landlock"):
             return
         try:
             while True:
