@@ -417,6 +417,42 @@ filt(0)
     assert status == 0
 
 
+@pytest.mark.parametrize("mode", ["none", "landlock", "full"])
+def test_io_uring(tree, mode):
+    """It is refused; where it was not, Landlock would refuse its writes."""
+    for name in ("plain", "gone"):
+        tree.make("root/" + name)
+    before = tree.names()
+    said = Box(tree, mode=mode).run([ATTACK, "uring", tree.root])[1]
+    got = [int(n) for n in re.findall(r"=(-?\d+)", said)]
+    if mode == "none" and got[0] == -errno.EPERM:
+        pytest.skip("no io_uring here")
+    if mode == "none":
+        assert min(got) >= 0 and tree.names() == [
+            "u1", "u2", "u3", "u4", "u5", "u6"]
+        return
+    assert got == ([-errno.EPERM] if mode == "full" else
+                   [0] + [-errno.EACCES] * 8)
+    assert tree.names() == before
+
+
+def test_busy_loops_do_not_starve_the_broker(tree):
+    box = Box(tree)
+    status, said = box.run(program(tree, """
+pids = []
+for i in range(2 * os.cpu_count()):
+    pids.append(os.fork())
+    if pids[-1] == 0:
+        while True: pass
+t = time.monotonic()
+for i in range(1000):
+    os.mkdir('d'); os.rmdir('d')
+print(time.monotonic() - t)
+for pid in pids: os.kill(pid, 9)
+"""))
+    assert status == 0 and float(said) < 20
+
+
 def test_without_the_listener_landlock_still_refuses(tree):
     """The twin of everything that goes on by itself: the broker is stopped,
     and a place above the root is not granted either."""
