@@ -259,6 +259,28 @@ def test_write_denied_paths_stay_readable(session):
     assert os.listdir(s.workdir) == [".bashrc"]
 
 
+def test_ten_thousand_protected_files_start(session):
+    """Found before the start, each a read-only mount of itself; the twin is a
+    file of another name beside them."""
+    def prepare(workdir):
+        names = ["d%d/f%d.key" % (i // 100, i) for i in range(10000)]
+        for name in names + ["d99/plain"]:
+            os.makedirs(os.path.join(workdir, os.path.dirname(name)),
+                        exist_ok=True)
+            with open(os.path.join(workdir, name), "w",
+                      encoding="ascii") as f:
+                f.write("x")
+
+    s = session(prepare=prepare)
+    assert s.ok("grep -c '[.]key ro,' /proc/self/mountinfo") == "10000"
+    assert s.ok("echo y > d99/plain; cat d99/plain") == "y"
+    for line in ("echo y > d0/f0.key", "echo y >> d99/f9999.key",
+                 "ln d50/f5000.key d50/link && echo y > d50/link",
+                 "mv d50/f5001.key d50/other", "rm d50/f5002.key"):
+        assert s.sh(line)[0] != 0, line
+    assert s.ok("cat d*/*.key | wc -c") == "10000"
+
+
 def test_dangerous_programs_do_not_start(session):
     s = session()
     for program in ("/usr/bin/su", "/bin/mount", "mount", "/usr/sbin/chroot",
