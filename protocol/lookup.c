@@ -49,7 +49,7 @@ get_exemption(struct wire *w, struct dfa_exemption *exemption)
 static void
 get_scan(struct wire *w, struct lookup_scan *scan)
 {
-	(void)wire_array(w, 4, 4);
+	(void)wire_array(w, 5, 5);
 	scan->entries_max = wire_u64(w, 0, UINT32_MAX);
 	scan->time_ms = wire_u64(w, 0, UINT32_MAX);
 	scan->nrules = wire_array(w, 0, DFA_RULES_MAX);
@@ -58,6 +58,7 @@ get_scan(struct wire *w, struct lookup_scan *scan)
 	scan->nexemptions = wire_array(w, 0, DFA_EXEMPTIONS_MAX);
 	for (size_t i = 0; i < scan->nexemptions && !w->err; i++)
 		get_exemption(w, &scan->exemptions[i]);
+	scan->seen = wire_bin(w, 0, LOOKUP_SEEN_MAX);
 }
 
 int
@@ -95,7 +96,7 @@ lookup_question_encode(const struct lookup_question *question,
 		wire_put_cstr(out, question->items[i].path);
 		wire_put_u64(out, question->items[i].use);
 	}
-	wire_put_array(out, 4);
+	wire_put_array(out, 5);
 	wire_put_u64(out, scan->entries_max);
 	wire_put_u64(out, scan->time_ms);
 	wire_put_array(out, scan->nrules);
@@ -112,6 +113,7 @@ lookup_question_encode(const struct lookup_question *question,
 		wire_put_cstr(out, scan->exemptions[i].glob);
 		wire_put_bool(out, scan->exemptions[i].ignore_case);
 	}
+	wire_put_bin(out, scan->seen.data, scan->seen.len);
 }
 
 static void
@@ -159,7 +161,7 @@ lookup_results_decode(const void *data, size_t len, struct lookup_results *ret)
 
 	ret->nresults = ret->nfound = 0;
 	wire_init(&w, data, len);
-	(void)wire_array(&w, 6, 6);
+	(void)wire_array(&w, 7, 7);
 	(void)wire_u64(&w, LOOKUP_VERSION, LOOKUP_VERSION);
 	ret->nresults = wire_array(&w, 0, LOOKUP_ITEMS_MAX);
 	for (size_t i = 0; i < ret->nresults && !w.err; i++)
@@ -170,6 +172,7 @@ lookup_results_decode(const void *data, size_t len, struct lookup_results *ret)
 	ret->stopped = wire_u64(&w, 0, LOOKUP_STOP_ALL);
 	ret->dropped = wire_u64(&w, 0, UINT64_MAX);
 	ret->entries = wire_u64(&w, 0, UINT64_MAX);
+	ret->seen = wire_bin(&w, 0, LOOKUP_SEEN_MAX);
 	if (wire_done(&w))
 		return 0;
 	ret->nresults = ret->nfound = 0;
@@ -182,7 +185,7 @@ lookup_results_encode(const struct lookup_results *results,
 {
 	const struct lookup_result *r;
 
-	wire_put_array(out, 6);
+	wire_put_array(out, 7);
 	wire_put_u64(out, LOOKUP_VERSION);
 	wire_put_array(out, results->nresults);
 	for (size_t i = 0; i < results->nresults; i++) {
@@ -211,4 +214,5 @@ lookup_results_encode(const struct lookup_results *results,
 	wire_put_u64(out, results->stopped);
 	wire_put_u64(out, results->dropped);
 	wire_put_u64(out, results->entries);
+	wire_put_bin(out, results->seen.data, results->seen.len);
 }

@@ -22,6 +22,7 @@
 #define LOOKUP_ITEMS_MAX 8192
 #define LOOKUP_FOUND_MAX 16384
 #define LOOKUP_BYTES_MAX (8u << 20)
+#define LOOKUP_SEEN_MAX (2u << 20)
 #define LOOKUP_NO_ITEM LOOKUP_ITEMS_MAX
 
 enum lookup_kind {
@@ -65,6 +66,8 @@ struct lookup_scan {
 	struct dfa_rule rules[DFA_RULES_MAX];
 	size_t nexemptions;
 	struct dfa_exemption exemptions[DFA_EXEMPTIONS_MAX];
+	/* `seen` of an earlier answer to the same question, or empty. */
+	struct wire_view seen;
 };
 
 struct lookup_question {
@@ -130,6 +133,8 @@ struct lookup_results {
 	uint64_t stopped;
 	uint64_t dropped;
 	uint64_t entries; /* looked at */
+	/* For the next scan: stockade-lookup's own, nobody else reads it. */
+	struct wire_view seen;
 };
 
 /* Strings point into the data. 0 or -EPROTO; whether a rule's glob is one is

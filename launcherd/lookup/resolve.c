@@ -155,6 +155,7 @@ resolve_all(const struct lookup_question *question, const char *home,
 	autofree char *text = malloc(LOOKUP_BYTES_MAX + SCAN_TEXT_MAX);
 	struct arena a = { text, 0, LOOKUP_BYTES_MAX };
 	uint64_t end = now_ms() + budget_ms;
+	struct wire_out seen;
 	int r;
 
 	if (results == NULL || text == NULL)
@@ -168,11 +169,18 @@ resolve_all(const struct lookup_question *question, const char *home,
 			return r;
 	}
 	results->nresults = question->nitems;
+	wire_out_init(&seen);
 	r = scan_all(question, home, text + LOOKUP_BYTES_MAX, SCAN_TEXT_MAX,
-	    results);
+	    results, &seen);
+	if (r == 0) {
+		if (!seen.err)
+			results->seen =
+			    (struct wire_view){ seen.data, seen.len };
+		lookup_results_encode(results, out);
+	}
+	wire_out_done(&seen);
 	if (r < 0)
 		return r;
-	lookup_results_encode(results, out);
 	if (out->err)
 		return -ENOMEM;
 	return out->len > LOOKUP_BYTES_MAX ? -E2BIG : 0;

@@ -34,6 +34,8 @@
 
 #define BUFFER_SIZE (128u << 10)
 #define STEPS_PER_LOOK 256u
+#define NAMES_MAX (64u << 10)
+#define NO_ROOT SCAN_ROOTS_MAX
 
 /* As the kernel writes it, getdents64(2). */
 struct entry {
@@ -66,6 +68,7 @@ struct walk {
 	bool writable;
 	bool prune; /* only where a rule can match below */
 	size_t item; /* MODE_DENIED */
+	size_t root; /* number of a scan_root, or NO_ROOT */
 	size_t npending;
 	size_t room;
 	struct pending *pending;
@@ -87,6 +90,9 @@ struct dir {
 	size_t nchains;
 	struct chain chains[2];
 	unsigned bare; /* marks of a git directory */
+	bool plain; /* nothing was found in it so far */
+	char *names; /* of subdirectories, NAMES_MAX bytes */
+	size_t names_len;
 };
 
 static const char *const bare_marks[] = { "HEAD", "objects", "refs" };
@@ -385,11 +391,26 @@ is_root(const struct scan *s, const char *path)
 	return false;
 }
 
+/* Keeps the name for scans to come. */
+static void
+keep_name(struct dir *d, const char *name)
+{
+	size_t len = strlen(name) + 1;
+
+	if (!d->plain)
+		return;
+	d->plain = NAMES_MAX - d->names_len >= len;
+	if (d->plain)
+		memcpy(d->names + d->names_len, name, len);
+	d->names_len += d->plain ? len : 0;
+}
+
 static int
 enter(struct dir *d, const char *name, enum mode mode)
 {
 	char path[SCAN_PATH_MAX + 1];
 
+	keep_name(d, name);
 	if (!path_at(d, name, path))
 		return 0;
 	if (d->w->dfa_root == LOOKUP_ROOT_ALL && is_root(d->w->s, path))
@@ -517,8 +538,10 @@ static void
 look_for_bare(struct dir *d, const struct entry *e)
 {
 	for (size_t i = 0; i < ARRAY_LEN(bare_marks); i++)
-		if (strcmp(e->name, bare_marks[i]) == 0)
+		if (strcmp(e->name, bare_marks[i]) == 0) {
 			d->bare |= 1u << i;
+			d->plain = false;
+		}
 }
 
 /* An entry of a tree whose names are judged. */
@@ -527,10 +550,14 @@ visit_judged(struct dir *d, const struct entry *e)
 {
 	unsigned mask = judge(d, e->name);
 
-	if ((mask & DFA_WRITE) != 0)
+	if ((mask & DFA_WRITE) != 0) {
+		d->plain = false;
 		return found_name(d, e);
-	if (strcmp(e->name, ".git") == 0)
+	}
+	if (strcmp(e->name, ".git") == 0) {
+		d->plain = false;
 		found_git(d);
+	}
 	look_for_bare(d, e);
 	if (e->type != DT_DIR || (d->w->prune && (mask & DFA_MOVE) == 0))
 		return 0;
@@ -549,10 +576,14 @@ visit(struct dir *d, const struct entry *e)
 		return e->type == DT_REG ? note_links(d, e->name, d->w->item) :
 					   0;
 	}
+	if (e->type == DT_SOCK)
+		d->plain = false;
 	if (e->type == DT_SOCK && !s->again && path_at(d, e->name, path))
 		scan_found(s, LOOKUP_SOCK, path, LOOKUP_SOCKET);
-	if (d->mode == MODE_ALL && is_link(d, e))
+	if (d->mode == MODE_ALL && is_link(d, e)) {
+		d->plain = false;
 		return 0;
+	}
 	if (d->mode == MODE_ALL && d->w->writable)
 		return visit_judged(d, e);
 	if (e->type == DT_DIR)
@@ -592,8 +623,10 @@ read_entries(struct dir *d)
 			e = (struct entry *)(void *)(buf.bytes + at);
 			if (is_dot(e->name))
 				continue;
-			if (!step_entry(d->w->s))
+			if (!step_entry(d->w->s)) {
+				d->plain = false;
 				return 0;
+			}
 			if (e->type == DT_UNKNOWN &&
 			    fstatat(d->fd, e->name, &st, AT_SYMLINK_NOFOLLOW) ==
 				0)
@@ -613,20 +646,91 @@ may_pass(const struct walk *w, const char *rel)
 		   AT_EACCESS | AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) == 0;
 }
 
+/* Whether the directory is as an earlier scan saw it: then its subdirectories
+ * are all there is to it. */
+static bool
+is_seen(struct walk *w, const struct pending *p, int *ret)
+{
+	struct dir d = { .w = w, .rel = p->rel, .mode = p->mode };
+	struct scan_seen_dir key = { .root = w->root, .rel = p->rel };
+	const struct scan_seen_dir *seen;
+	struct stat st;
+
+	if (w->root == NO_ROOT || w->s->seen.n == 0 || w->s->again ||
+	    p->mode != MODE_ALL ||
+	    fstatat(w->fd, p->rel, &st, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) <
+		0)
+		return false;
+	key.dev = (uint64_t)st.st_dev;
+	key.ino = (uint64_t)st.st_ino;
+	key.ctime_ns = scan_seen_time(&st.st_ctim);
+	seen = scan_seen_find(w->s, &key);
+	if (seen == NULL)
+		return false;
+	scan_seen_note(w->s, seen);
+	*ret = 0;
+	for (size_t at = 0; at < seen->names.len && *ret == 0;) {
+		const char *name = (const char *)seen->names.data + at;
+
+		if (!step_entry(w->s))
+			break;
+		*ret = enter(&d, name, MODE_ALL);
+		at += strlen(name) + 1;
+	}
+	return true;
+}
+
+static void
+note_seen(struct dir *d, const struct stat *st, const struct statfs *fs)
+{
+	const struct scan_seen_dir seen = {
+		.root = d->w->root,
+		.dev = d->dev,
+		.ino = (uint64_t)st->st_ino,
+		.ctime_ns = scan_seen_time(&st->st_ctim),
+		.rel = d->rel,
+		.names = { (const uint8_t *)d->names, d->names_len },
+	};
+
+	if (d->plain && d->w->root != NO_ROOT && d->mode == MODE_ALL &&
+	    !d->w->s->again && scan_seen_trusts((unsigned long)fs->f_type))
+		scan_seen_note(d->w->s, &seen);
+}
+
+/* The descriptor of a directory with what is asked of it, or -errno. */
+static int
+open_dir(struct walk *w, const struct pending *p, struct stat *st,
+    struct statfs *fs)
+{
+	autoclose int fd =
+	    path_open_beneath(w->fd, *p->rel == '\0' ? "." : p->rel,
+		O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK);
+
+	if (fd < 0)
+		return fd;
+	/* Before the entries are read: what changes meanwhile is newer. */
+	if (fstat(fd, st) < 0 || fstatfs(fd, fs) < 0)
+		return -errno;
+	return take_fd(&fd);
+}
+
 /* -ENOMEM, or 0: what cannot be read is told. */
 static int
 read_dir(struct walk *w, const struct pending *p)
 {
-	struct dir d = { .w = w, .rel = p->rel, .mode = p->mode };
-	autoclose int fd =
-	    path_open_beneath(w->fd, *p->rel == '\0' ? "." : p->rel,
-		O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK);
+	static char names[NAMES_MAX];
+	struct dir d = { .w = w, .rel = p->rel, .mode = p->mode,
+		.plain = true, .names = names };
 	char path[SCAN_PATH_MAX + 1];
+	autoclose int fd = -1;
 	struct statfs fs;
 	struct stat st;
 	int r;
 
-	if (fd < 0 || fstat(fd, &st) < 0) {
+	if (is_seen(w, p, &r))
+		return r;
+	fd = open_dir(w, p, &st, &fs);
+	if (fd < 0) {
 		if (fd != -ENOENT && fd != -ENOTDIR && fd != -ELOOP &&
 		    (fd != -EACCES || may_pass(w, p->rel)))
 			w->s->results->stopped |= LOOKUP_STOP_CLOSED;
@@ -635,10 +739,12 @@ read_dir(struct walk *w, const struct pending *p)
 	d.fd = fd;
 	d.dev = (uint64_t)st.st_dev;
 	/* A FUSE server need not fill them in. */
-	d.inodes_lie = fstatfs(fd, &fs) < 0 || fs.f_type == FUSE_SUPER_MAGIC;
+	d.inodes_lie = fs.f_type == FUSE_SUPER_MAGIC;
 	if (w->writable && d.mode == MODE_ALL)
 		make_chains(&d);
 	r = read_entries(&d);
+	if (r == 0)
+		note_seen(&d, &st, &fs);
 	if (r == 0 && d.bare == BARE && !w->s->again && path_at(&d, "", path))
 		scan_git_add(w->s, path, NULL);
 	if (r < 0 && r != -ENOMEM)
@@ -679,6 +785,7 @@ scan_git_tree(struct scan *s, const char *path)
 		.s = s,
 		.path = path,
 		.dfa_root = LOOKUP_ROOT_GIT,
+		.root = NO_ROOT,
 		.writable = true,
 		.prune = true,
 	};
@@ -697,6 +804,7 @@ walk_roots(struct scan *s)
 			.path = s->roots[i].path,
 			.literal = s->roots[i].literal,
 			.dfa_root = LOOKUP_ROOT_ALL,
+			.root = i,
 			.writable = s->roots[i].writable,
 		};
 
@@ -766,7 +874,8 @@ take_denied(struct scan *s)
 		const struct lookup_result *res = &s->results->results[i];
 		const struct scan_link link = { res->ino, res->dev, i,
 			res->resolved };
-		struct walk w = { .s = s, .path = res->resolved, .item = i };
+		struct walk w = { .s = s, .path = res->resolved, .item = i,
+			.root = NO_ROOT };
 
 		if (s->question->items[i].use != LOOKUP_USE_DENIED ||
 		    res->error != 0)
@@ -820,11 +929,18 @@ compile(struct scan *s)
 	return r;
 }
 
+static int
+walk_first(struct scan *s)
+{
+	scan_seen_begin(s);
+	return walk_roots(s);
+}
+
 int
 scan_all(const struct lookup_question *question, const char *home, char *text,
-    size_t size, struct lookup_results *results)
+    size_t size, struct lookup_results *results, struct wire_out *seen)
 {
-	static int (*const steps[])(struct scan *) = { take_denied, walk_roots,
+	static int (*const steps[])(struct scan *) = { take_denied, walk_first,
 		scan_git_finish, look_again };
 	struct scan *s;
 	int r;
@@ -848,6 +964,7 @@ scan_all(const struct lookup_question *question, const char *home, char *text,
 		for (size_t i = 0; i < ARRAY_LEN(steps) && r == 0; i++)
 			r = steps[i](s);
 	}
+	scan_seen_finish(s, seen);
 	scan_links_done(&s->links);
 	scan_links_done(&s->later);
 	free(s->dfa);

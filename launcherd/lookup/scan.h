@@ -11,14 +11,17 @@
 
 struct lookup_question;
 struct lookup_results;
+struct wire_out;
 
 /*
  * Fills nfound, found, stopped, dropped and entries of the results, whose
- * items have been resolved. Paths go into `text`, which must outlive them.
+ * items have been resolved. Paths go into `text`, which must outlive them;
+ * what the next scan may use goes into `seen`, which the caller has made.
  * What is not complete is told, not an error. 0; -EINVAL: a rule is no
  * pattern; -E2BIG: the rules do not fit a table, or too many places; -ENOMEM.
  */
 int scan_all(const struct lookup_question *question, const char *home,
-    char *text, size_t size, struct lookup_results *results);
+    char *text, size_t size, struct lookup_results *results,
+    struct wire_out *seen);
 
 #endif

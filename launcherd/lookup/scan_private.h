@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "common/dfa.h"
 #include "protocol/lookup.h"
@@ -62,6 +63,26 @@ struct scan_git {
 	const char *hooks[SCAN_HOOKS_MAX];
 };
 
+/* --- scan_seen.c -------------------------------------------------------- */
+
+struct scan_seen_dir {
+	uint64_t root; /* number of a scan_root */
+	uint64_t dev;
+	uint64_t ino;
+	uint64_t ctime_ns;
+	const char *rel; /* below the root; NULL: an empty place */
+	struct wire_view names; /* of subdirectories, each with its NUL */
+};
+struct scan_seen {
+	uint64_t key;
+	uint64_t now_ns;
+	size_t n;
+	size_t size;
+	struct scan_seen_dir *table; /* as scan_links */
+	size_t ndirs; /* told */
+	struct wire_out dirs;
+};
+
 /* --- scan.c ------------------------------------------------------------- */
 
 struct scan_root {
@@ -92,6 +113,7 @@ struct scan {
 	struct scan_links links; /* of this pass */
 	struct scan_links later; /* found in this one */
 	struct scan_git git;
+	struct scan_seen seen;
 };
 
 /* Keeps a text; NULL when there is no room, which is told. */
@@ -109,6 +131,28 @@ int scan_resolve(const char *path, char ret[SCAN_PATH_MAX + 1],
     enum lookup_kind *ret_kind);
 /* What a rule leads to: told as LOOKUP_TARGET. */
 void scan_target(struct scan *, const char *path);
+
+/* --- scan_seen.c -------------------------------------------------------- */
+
+static inline uint64_t
+scan_seen_time(const struct timespec *t)
+{
+	return t->tv_sec < 0 ? 0 :
+			       (uint64_t)t->tv_sec * 1000000000u +
+		(uint64_t)t->tv_nsec;
+}
+
+/* Whether times of change on this kind of file system (statfs(2)) count. */
+bool scan_seen_trusts(unsigned long file_system);
+/* When roots and denied inodes are known. */
+void scan_seen_begin(struct scan *);
+/* The directory as it was seen, or NULL; `names` is not looked at. */
+const struct scan_seen_dir *
+scan_seen_find(const struct scan *, const struct scan_seen_dir *);
+/* One in which nothing was found. */
+void scan_seen_note(struct scan *, const struct scan_seen_dir *);
+/* What was noted, for the next scan, into `out`; frees. */
+void scan_seen_finish(struct scan *, struct wire_out *out);
 
 /* --- scan_git.c --------------------------------------------------------- */
 

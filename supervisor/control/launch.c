@@ -296,6 +296,19 @@ ask_path(struct launch *l, struct spec_fault *fault)
 }
 
 static int
+find_places(struct launch *l)
+{
+	struct wire_out places;
+	int r;
+
+	wire_out_init(&places);
+	plan_ask_places(l->spec, &places);
+	r = plan_sha256(&places, l->places);
+	wire_out_done(&places);
+	return r;
+}
+
+static int
 ask(struct launch *l, struct spec_fault *fault)
 {
 	struct wire_out question;
@@ -305,9 +318,13 @@ ask(struct launch *l, struct spec_fault *fault)
 		0 ||
 	    ask_path(l, fault) != 0)
 		return -EINVAL;
+	if (find_places(l) < 0)
+		return spec_fault_set(fault, API_INTERNAL, NULL,
+		    "out of memory");
 	wire_out_init(&question);
-	if (plan_ask_encode(&l->asked, l->spec, l->control->conf, &question,
-		fault) != 0) {
+	if (plan_ask_encode(&l->asked, l->spec, l->control->conf,
+		seen_find(&l->control->sessions->seen, l->run_uid, l->places),
+		&question, fault) != 0) {
 		wire_out_done(&question);
 		return -EINVAL;
 	}
@@ -703,6 +720,9 @@ make_plan(struct launch *l, const struct msg_lookup_answer *m, int fd,
 		r = l->path_of != 0 ? 0 : plan_make(&in, &l->made, fault);
 	if (r == 0)
 		take_found(l, results);
+	if (r == 0 && l->spec != NULL)
+		seen_keep(&l->control->sessions->seen, l->run_uid, l->places,
+		    results->seen);
 	memfd_unmap(&map);
 	return r;
 }

@@ -68,10 +68,13 @@ int plan_ask_path(struct pool *pool, const char *path, struct plan_asked *ret);
  * NULL for none, also without an adapter. */
 const char *plan_adapter_dir(const char *adapter);
 
-/* The question's bytes: these paths, and the start scan (plan_scan.c). 0, or
- * -EINVAL with *fault: a pattern of the spec is none, too many rules, no
- * memory. */
+/* The question's bytes: these paths, and the start scan (plan_scan.c) with what
+ * an earlier one told, or an empty view. 0, or -EINVAL with *fault: a pattern
+ * of the spec is none, too many rules, no memory. */
 int plan_ask_encode(const struct plan_asked *asked, const struct spec *spec,
-    const struct conf *conf, struct wire_out *out, struct spec_fault *fault);
+    const struct conf *conf, struct wire_view seen, struct wire_out *out,
+    struct spec_fault *fault);
+/* What makes the places of two launches the same, as bytes. */
+void plan_ask_places(const struct spec *spec, struct wire_out *out);
 
 #endif

@@ -149,9 +149,22 @@ make_rules(struct asking *a, const struct spec *spec, const struct conf *conf,
 	    0;
 }
 
+void
+plan_ask_places(const struct spec *spec, struct wire_out *out)
+{
+	wire_put_u64(out, spec->mode);
+	for (size_t i = 0; i < spec->nmounts; i++) {
+		wire_put_cstr(out, spec->mounts[i].path);
+		wire_put_bool(out, spec->mounts[i].read_only);
+	}
+	for (size_t i = 0; i < spec->state_dirs.n; i++)
+		wire_put_cstr(out, spec->state_dirs.items[i]);
+}
+
 int
 plan_ask_encode(const struct plan_asked *asked, const struct spec *spec,
-    const struct conf *conf, struct wire_out *out, struct spec_fault *fault)
+    const struct conf *conf, struct wire_view seen, struct wire_out *out,
+    struct spec_fault *fault)
 {
 	struct asking *a = calloc(1, sizeof(*a));
 	struct lookup_question *q = &a->question;
@@ -173,6 +186,7 @@ plan_ask_encode(const struct plan_asked *asked, const struct spec *spec,
 	if (any || writable) {
 		q->scan.entries_max = PLAN_SCAN_ENTRIES;
 		q->scan.time_ms = PLAN_SCAN_MS;
+		q->scan.seen = seen;
 	}
 	if (writable)
 		r = make_rules(a, spec, conf, &rules, fault);

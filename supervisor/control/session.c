@@ -112,6 +112,7 @@ sessions_free(struct sessions *all)
 	etc_host_done(&all->host);
 	users_done(&all->users);
 	opened_free(all->opened);
+	seen_done(&all->seen);
 	free(all);
 }
 

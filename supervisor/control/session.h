@@ -25,6 +25,7 @@
 #include "supervisor/control/etc_files.h"
 #include "supervisor/control/kept.h"
 #include "supervisor/control/plan_make.h"
+#include "supervisor/control/seen.h"
 #include "supervisor/control/renew.h"
 #include "supervisor/control/spec.h"
 #include "supervisor/control/users.h"
@@ -97,6 +98,7 @@ struct launch {
 	struct spec *spec;
 	struct pool pool; /* of `asked` */
 	struct plan_asked asked;
+	uint8_t places[SEEN_KEY]; /* which the run is given, for `seen` */
 	struct plan_made *made;
 	bool stale; /* made with a configuration that was replaced */
 	struct event *timer;
@@ -178,6 +180,7 @@ struct sessions {
 	struct etc_host host;
 	struct users users;
 	struct opened *opened; /* a kept plan, taken apart */
+	struct seen_list seen;
 	uint64_t removed;
 	uint64_t memory_default;
 	struct tomb tombs[SESSION_TOMBS];

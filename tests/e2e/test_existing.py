@@ -6,6 +6,7 @@ import os
 import pwd
 import socket
 import subprocess
+import time
 
 import pytest
 
@@ -436,3 +437,19 @@ def test_a_relaunch_finds_its_session_whatever_came_meanwhile(session):
     own(s.workdir)
     again = s.client.launch(s.name, s.workdir, detach=True)
     assert again["details"]["planDigest"] == digest
+
+
+def test_the_second_launch_in_a_tree_finds_what_is_new(session):
+    s = session(prepare=lambda p: put(p, "a/b/plain", "c/plain", "c/d/.env"))
+    work = s.workdir
+    time.sleep(2.1)     # then what did not change is not read again
+    s.destroy()
+    s = session(**mounts(work))
+    for name in ("a/b/x.pem", "c/y.pem", "c/d/z.pem", "e/.env"):
+        put(work, name)
+        own(work)
+        s.destroy()
+        s = session(**mounts(work))
+        refused(attempt(s, "os.chmod('%s', 0o600)" % name,
+                        "os.chmod('c/d/.env', 0o600)"), 2)
+    assert attempt(s, "write('a/b/plain')") == ["done"]

@@ -222,12 +222,13 @@ def cstr(text):
     return (text if isinstance(text, bytes) else text.encode()) + b"\0"
 
 
-def lookup_question(paths, uses=None, rules=(), entries=0, time_ms=5000):
+def lookup_question(paths, uses=None, rules=(), entries=0, time_ms=5000,
+                    seen=b""):
     """protocol/lookup.h; rules: (glob, root)."""
     items = [[cstr(p), use] for p, use in
              zip(paths, uses or [0] * len(paths))]
     scan = [entries, time_ms, [[cstr(glob), 1 << root, 3, False]
-                               for glob, root in rules], []]
+                               for glob, root in rules], [], seen]
     return msgpack.packb([2, items, scan], use_bin_type=True)
 
 
@@ -236,7 +237,7 @@ def lookup_results(rows, found=(), stopped=0):
     return msgpack.packb(
         [2, list(rows), [[what, cstr(path), kind, item, cstr(source)]
                          for what, path, kind, item, source in found],
-         stopped, 0, 0], use_bin_type=True)
+         stopped, 0, 0, b""], use_bin_type=True)
 
 
 def hostile_packets(sender, receiver):

@@ -36,8 +36,8 @@ question = messages.lookup_question
 def decode(fd):
     data = os.pread(fd, 16 << 20, 0)
     os.close(fd)
-    version, rows, found, stopped, dropped, _ = msgpack.unpackb(data,
-                                                                raw=False)
+    version, rows, found, stopped, dropped, _, _ = msgpack.unpackb(data,
+                                                                   raw=False)
     assert (version, stopped, dropped) == (2, 0, 0)
     result = []
     for row in rows:

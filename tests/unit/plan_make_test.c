@@ -99,7 +99,8 @@ run(struct box *b)
 	    0);
 	assert_int_equal(plan_ask(&b->spec, conf, &pool, &asked, &b->fault), 0);
 	wire_out_init(&b->question);
-	assert_int_equal(plan_ask_encode(&asked, &b->spec, conf, &b->question,
+	assert_int_equal(plan_ask_encode(&asked, &b->spec, conf,
+			     (struct wire_view){ NULL, 0 }, &b->question,
 			     &b->fault),
 	    0);
 	results->nresults = asked.n;

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -39,6 +40,21 @@ static const struct dfa_rule rules[] = {
 	{ "/objects/info/alternates", DFA_WRITE, 2, DFA_GIT, true },
 	{ "/modules/**/config", DFA_WRITE, 2, DFA_GIT, true },
 };
+
+/* Directories rest for two seconds before they are trusted: the wall clock of
+ * the scan goes that much ahead. */
+int __real_clock_gettime(clockid_t id, struct timespec *t);
+int __wrap_clock_gettime(clockid_t id, struct timespec *t);
+
+int
+__wrap_clock_gettime(clockid_t id, struct timespec *t)
+{
+	int r = __real_clock_gettime(id, t);
+
+	if (id == CLOCK_REALTIME)
+		t->tv_sec += 10;
+	return r;
+}
 
 static const char *
 at(const char *name)
@@ -361,6 +377,118 @@ a_rule_that_is_none_is_an_error(void **state)
 	assert_int_equal(resolve_all(&question, "/", 5000, &out), -EINVAL);
 }
 
+/* The same question again, with what the last answer told. */
+static void
+scan_again(void)
+{
+	static uint8_t seen[LOOKUP_SEEN_MAX];
+
+	memcpy(seen, results.seen.data, results.seen.len);
+	question.scan.seen = (struct wire_view){ seen, results.seen.len };
+	scan();
+}
+
+static void
+plain(void)
+{
+	dir("t");
+	dir("t/a");
+	dir("t/a/b");
+	dir("t/n");
+	file("t/a/b/1", "");
+	file("t/a/b/2", "");
+	file("t/n/.env", "");
+	file("t/a/3", "");
+	item("t", LOOKUP_USE_WRITABLE);
+}
+
+static void
+a_directory_that_did_not_change_is_not_read_again(void **state)
+{
+	(void)state;
+	plain();
+	scan();
+	assert_int_equal(results.entries, 7);
+	scan_again();
+	/* a, n; b; .env */
+	assert_int_equal(results.entries, 4);
+	assert_int_equal(results.nfound, 1);
+	scan_again();
+	assert_int_equal(results.entries, 4);
+	file("t/a/b/x.key", "");
+	scan_again();
+	assert_int_equal(results.nfound, 2);
+	assert_non_null(found(LOOKUP_NAME, "t/a/b/x.key"));
+	assert_int_equal(rename(at("t/a/3"), at("t/a/.env")), 0);
+	scan_again();
+	assert_int_equal(results.nfound, 3);
+	assert_int_equal(rename(at("t/a"), at("t/.git")), 0);
+	assert_int_equal(rename(at("t/.git/b"), at("t/.git/hooks")), 0);
+	scan_again();
+	assert_int_equal(found(LOOKUP_NAME, "t/.git/hooks")->kind, LOOKUP_DIR);
+}
+
+static void
+another_question_reads_all(void **state)
+{
+	(void)state;
+	plain();
+	file("secret", "");
+	scan();
+	question.scan.rules[0].glob = "**/1";
+	scan_again();
+	assert_non_null(found(LOOKUP_NAME, "t/a/b/1"));
+	assert_int_equal(link(at("secret"), at("t/a/b/one")), 0);
+	scan_again();
+	scan_again();
+	item("secret", LOOKUP_USE_DENIED);
+	scan_again();
+	assert_non_null(found(LOOKUP_LINK, "t/a/b/one"));
+}
+
+static void
+a_moved_directory_is_another_one(void **state)
+{
+	(void)state;
+	dir("t");
+	dir("t/a");
+	dir("t/a/hooks");
+	file("t/a/hooks/x", "");
+	item("t", LOOKUP_USE_WRITABLE);
+	scan();
+	assert_int_equal(results.nfound, 0);
+	assert_int_equal(rename(at("t/a"), at("t/.git")), 0);
+	scan_again();
+	assert_non_null(found(LOOKUP_NAME, "t/.git/hooks"));
+}
+
+static void
+broken_memory_is_forgotten(void **state)
+{
+	static uint8_t bytes[4096];
+	size_t len;
+
+	(void)state;
+	plain();
+	scan();
+	len = results.seen.len;
+	assert_true(len > 0 && len < sizeof(bytes));
+	memcpy(bytes, results.seen.data, len);
+	for (size_t n = 0; n < len; n++) {
+		question.scan.seen = (struct wire_view){ bytes, n };
+		scan();
+		assert_int_equal(results.entries, 7);
+	}
+	for (size_t n = 0; n < len; n++) {
+		bytes[n] ^= 0x55;
+		question.scan.seen = (struct wire_view){ bytes, len };
+		scan();
+		/* A name may be another one: who keeps it is trusted. */
+		assert_true(results.nfound <= 1);
+		bytes[n] ^= 0x55;
+	}
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, make, clean)
 
 int
@@ -378,6 +506,10 @@ main(void)
 		T(limits_stop_it_and_are_told),
 		T(no_link_of_a_tree_is_walked),
 		T(a_rule_that_is_none_is_an_error),
+		T(a_directory_that_did_not_change_is_not_read_again),
+		T(another_question_reads_all),
+		T(a_moved_directory_is_another_one),
+		T(broken_memory_is_forgotten),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
