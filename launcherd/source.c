@@ -395,8 +395,8 @@ compare_masks(const void *pa, const void *pb)
 /*
  * A bind over a directory hides what was bound below it before, so a mask of a
  * parent must come first, whatever the order of the plan (SPEC C17). What lies
- * in a directory that appears empty needs no mask, and has no place for one. What
- * lies in a read-only one is not pinned: it would be writable again.
+ * in a directory that appears empty needs no mask, and has no place for one.
+ * What lies in a read-only one is not pinned: it would be writable again.
  */
 static void
 order_masks(struct sources *s)

@@ -1,7 +1,8 @@
 /*
  * Starts bubblewrap for a run, what enters a run beside it, and stockade-lookup
- * for a launch. The child is born in the run's cgroup (clone3, CLONE_INTO_CGROUP, Linux 5.7), so no
- * process of a run is ever outside of it. bwrap(1), clone(2).
+ * for a launch. The child is born in the run's cgroup (clone3,
+ * CLONE_INTO_CGROUP, Linux 5.7), so no process of a run is ever outside of it.
+ * bwrap(1), clone(2).
  */
 #ifndef LAUNCHERD_SPAWN_H
 #define LAUNCHERD_SPAWN_H
