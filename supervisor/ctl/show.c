@@ -171,13 +171,60 @@ ctl_ps(struct ctl *ctl, int argc, char **argv)
 
 /* ---------------------------------------------------------------- inspect */
 
+/* What is known of the session, and of its plan where it has one. */
+static int
+put_session_json(const msgpack_object *got, const msgpack_object *plan)
+{
+	static const char *const shown[] = { "limits", "network" };
+	struct json j;
+
+	json_init(&j, stdout);
+	json_open_object(&j);
+	for (uint32_t i = 0; i < got->via.map.size; i++) {
+		json_key(&j, got->via.map.ptr[i].key.via.str.ptr);
+		json_object(&j, &got->via.map.ptr[i].val);
+	}
+	for (size_t i = 0; plan != NULL && i < ARRAY_LEN(shown); i++) {
+		json_key(&j, shown[i]);
+		json_object(&j, rpc_find(plan, shown[i]));
+	}
+	json_close(&j);
+	return json_end(&j) == 0 ? CTL_OK : CTL_FAILED;
+}
+
+static void
+put_session(const msgpack_object *got, const msgpack_object *plan)
+{
+	const msgpack_object *network = rpc_map(plan, "network");
+	const msgpack_object *limits = rpc_map(plan, "limits");
+
+	text_tree(stdout, got, 0);
+	if (limits != NULL) {
+		(void)puts("limits: (0: none)");
+		text_tree(stdout, limits, 1);
+	}
+	if (network != NULL)
+		(void)printf("network: %s\nhosts:\n",
+		    text_of(network, "enabled", "no"));
+	for (size_t i = 0; i < rpc_count(network, "allow"); i++) {
+		const msgpack_object *rule = rpc_map_at(network, "allow", i);
+		uint64_t port = rpc_u64(rule, "port", 0);
+
+		(void)printf("  %s", text_of(rule, "pattern", "-"));
+		if (port != 0)
+			(void)printf(":%" PRIu64, port);
+		(void)putchar('\n');
+	}
+}
+
 int
 ctl_inspect(struct ctl *ctl, int argc, char **argv)
 {
 	static const struct option_row rows[] = { OPTION_JSON };
 	struct show show = { 0 };
 	char id[SERVICE_ID_MAX];
-	struct rpc_message msg;
+	struct rpc_message msg, explained = { 0 };
+	const msgpack_object *plan = NULL;
 	const char *arg;
 	int r = read_args(ctl, "inspect", rows, ARRAY_LEN(rows), &show, argc,
 	    argv, 1, 1, &arg);
@@ -188,11 +235,17 @@ ctl_inspect(struct ctl *ctl, int argc, char **argv)
 		r = service_call(ctl, "sandbox.get", id, &msg);
 	if (r != 0)
 		return r;
+	/* One that is over has no plan. */
+	if (strcmp(text_of(msg.result, "alive", "no"), "yes") == 0 &&
+	    service_call(ctl, "sandbox.explain", id, &explained) == 0)
+		plan = rpc_map(explained.result, "plan");
 	if (ctl->json)
-		r = put_json(msg.result);
+		r = put_session_json(msg.result, plan);
 	else
-		text_tree(stdout, msg.result, 0);
+		put_session(msg.result, plan);
 	rpc_done(&msg);
+	if (plan != NULL)
+		rpc_done(&explained);
 	return fflush(stdout) == 0 ? r : CTL_FAILED;
 }
 

@@ -270,8 +270,13 @@ def test_ps_inspect_exec_pause_resume_kill(tool):
     assert row[1].split()[1:6] == [name, "native", "active", "chat", USER]
     shown = json.loads(tool.service.ctl("inspect", "--json", number).stdout)
     assert shown["alive"] and shown["handle"]["sessionId"] == name
-    assert tool.workdir.encode() in tool.service.ctl("inspect", name[:9]
-                                                     ).stdout
+    assert shown["handle"]["details"]["confinement"]["names"]["reason"]
+    assert shown["limits"]["pids"] == 4096
+    assert "github.com" in [r["pattern"] for r in shown["network"]["allow"]]
+    text = tool.service.ctl("inspect", name[:9]).stdout.decode()
+    assert tool.workdir in text
+    for row in ("value: partial", "pids: 4096", "\n  github.com\n"):
+        assert row in text, text
     done = tool.service.ctl("exec", name, "--", "sh", "-c",
                             "pwd; id -u; exit 4")
     assert done.returncode == 4
