@@ -47,6 +47,7 @@ struct guarding {
 	struct event *exit_event;
 	struct peer *peer;
 	bool ready;
+	bool flushing; /* asked, not answered */
 	bool lost; /* ended before the run did */
 	struct msg_broker_setup setup; /* ids of the run */
 	struct msg_inspect_begin inspect; /* the same */
@@ -238,6 +239,37 @@ on_rules_answer(void *ctx, struct peer *peer, const union msg_any *msg,
 	return 0;
 }
 
+/* ---------------------------------------------------------------- the stop */
+
+bool
+guarding_flush(struct guarding *g)
+{
+	static const struct msg_broker_flush msg;
+
+	if (g == NULL || g->peer == NULL || !g->ready || g->flushing)
+		return false;
+	g->flushing =
+	    peer_send(g->peer, MSG_broker_flush, &msg, NULL, 0) == 0;
+	return g->flushing;
+}
+
+static int
+on_flushed(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
+    size_t nfds)
+{
+	struct guarding *g = ctx;
+
+	(void)peer;
+	(void)msg;
+	(void)fds;
+	(void)nfds;
+	if (!g->flushing)
+		return -EPROTO;
+	g->flushing = false;
+	run_stop_init(g->run);
+	return 0;
+}
+
 /* ---------------------------------------------------------------- repositories */
 
 size_t
@@ -404,6 +436,7 @@ static const struct peer_handler handlers[] = {
 	{ MSG_broker_denial, 1u << BROKER_UP, false, on_denial },
 	{ MSG_broker_rules_answer, 1u << BROKER_UP, false, on_rules_answer },
 	{ MSG_broker_repository, 1u << BROKER_UP, false, on_repository },
+	{ MSG_broker_flushed, 1u << BROKER_UP, false, on_flushed },
 };
 static const struct peer_ops ops = {
 	handlers,

@@ -39,6 +39,11 @@ int guarding_start(struct run *, int listener_fd);
  */
 int guarding_replace(struct guarding *g, uint64_t request, int table_fd);
 
+/* Before init is stopped: the kernel kills the broker with it. True:
+ * run_stop_init() is called when the broker has told everything; if it never
+ * does, the run's grace ends. False: there is nothing to wait for. */
+bool guarding_flush(struct guarding *); /* NULL is fine */
+
 /* The repositories that the run has made and may have configured, and whom to
  * become to look at them. */
 struct repository {

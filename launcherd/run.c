@@ -799,6 +799,13 @@ run_launch(struct launcherd *l, const struct run_order *order, int plan_fd,
 /* ---------------------------------------------------------------- requests */
 
 void
+run_stop_init(struct run *run)
+{
+	if (run->state == RUN_STOPPING && run->init != NULL)
+		(void)PEER_SEND(run->init, init_stop, .unused_ = 0);
+}
+
+void
 run_destroy(struct launcherd *l, const struct msg_destroy_ask *msg)
 {
 	struct run *run = run_find(l, msg->sandbox);
@@ -822,7 +829,8 @@ run_destroy(struct launcherd *l, const struct msg_destroy_ask *msg)
 	if (run->has_cgroup)
 		(void)cgroup_freeze(run->cgroup.fd, false);
 	set_timer(run->timer, (long)msg->grace_ms);
-	(void)PEER_SEND(run->init, init_stop, .unused_ = 0);
+	if (!guarding_flush(run->guarding))
+		run_stop_init(run);
 }
 
 static void

@@ -142,6 +142,8 @@ void run_launch(struct launcherd *, const struct run_order *, int plan_fd,
 void run_ready(struct run *);
 /* Takes the step that is possible now; may free the run. */
 void run_advance(struct run *);
+/* Its processes are told to end; only while it is being stopped. */
+void run_stop_init(struct run *);
 /* The run goes on for `ms` at most, then it is ended by the service. */
 void run_end_soon(struct run *, long ms);
 

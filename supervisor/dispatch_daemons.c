@@ -466,7 +466,8 @@ on_denial(void *ctx, struct peer *peer, const union msg_any *any, int *fds,
 		log_event(EV_VIOLATION, LF_NUM(LK_SANDBOX, msg->sandbox),
 		    LF_STR(LK_ACTION, violation_name((unsigned)msg->action)),
 		    LF_STR(LK_TARGET, msg->path), LF_STR(LK_RULE, msg->rule),
-		    LF_NUM(LK_COUNT, msg->count));
+		    LF_STR(LK_REMEDY, msg->remedy), LF_NUM(LK_PID, msg->pid),
+		    LF_STR(LK_EXE, msg->exe), LF_NUM(LK_COUNT, msg->count));
 	return relay(ctx, MSG_denial, msg->sandbox, msg, NULL, 0);
 }
 

@@ -11,7 +11,7 @@
 #include "launcherd/broker/main.h"
 #include "protocol/guard.h"
 
-#define MERGE_MS 1000
+#define MERGE_MS 800 /* told within a second (SPEC D15) */
 
 static int64_t
 now_ms(void)
@@ -165,10 +165,24 @@ denial_tick(struct broker *b)
 void
 denial_flush(struct broker *b)
 {
+	static struct msg_broker_denial msg;
 	struct denials *all = &b->denials;
-	int64_t now = now_ms();
 
-	for (size_t i = 0; i < all->nrows; i++)
-		(void)send_row(all, &all->rows[i]);
-	send_dropped(all, now);
+	for (size_t i = 0; i < all->nrows; i++) {
+		struct denial *d = &all->rows[i];
+
+		if (d->waiting == 0)
+			continue;
+		d->msg.count = d->waiting;
+		channel_tell(MSG_broker_denial, &d->msg);
+		all->waiting -= d->waiting;
+		d->waiting = 0;
+	}
+	if (all->dropped == 0)
+		return;
+	memset(&msg, 0, sizeof(msg));
+	msg.action = all->dropped_action;
+	msg.count = all->dropped;
+	channel_tell(MSG_broker_denial, &msg);
+	all->dropped = 0;
 }

@@ -28,6 +28,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/chan.h"
 #include "common/cleanup.h"
 #include "launcherd/broker/broker.h"
 #include "launcherd/broker/calls.h"
@@ -50,9 +51,8 @@ channel_try(enum msg_type type, const void *msg)
 	return r == 0 || r == -EINVAL;
 }
 
-/* Waits until launcherd takes it: only what it asked for. */
-static void
-say(enum msg_type type, const void *msg)
+void
+channel_tell(enum msg_type type, const void *msg)
 {
 	(void)channel_send(PROC_BROKER, type, msg, NULL, 0);
 }
@@ -63,7 +63,7 @@ failed(int error, const char *step)
 	struct msg_broker_failed msg = { .error = (uint64_t)-error };
 
 	MSG_SET_STR(msg.step, step);
-	say(MSG_broker_failed, &msg);
+	channel_tell(MSG_broker_failed, &msg);
 	_exit(EXIT_START);
 }
 
@@ -180,18 +180,35 @@ serve(struct broker *b)
 		notify_answer(b, rq.id, 0, r);
 }
 
-/* Other rules, or the end. */
 static void
-take_rules(struct broker *b)
+take_rules(struct broker *b, uint64_t request, int fd)
 {
-	static union msg_any any;
-	struct msg_broker_rules_answer answer;
-	int fd = channel_expect(PROC_BROKER, MSG_broker_rules, &any);
-	int r = judge_replace(b, fd);
+	const struct msg_broker_rules_answer answer = {
+		.request = request,
+		.error = (uint64_t)-judge_replace(b, fd),
+	};
 
-	answer.request = any.broker_rules.request;
-	answer.error = (uint64_t)-r;
-	say(MSG_broker_rules_answer, &answer);
+	channel_tell(MSG_broker_rules_answer, &answer);
+}
+
+/* Other rules, the run's stop, or the end of the channel. */
+static void
+take_message(struct broker *b)
+{
+	static const struct msg_broker_flushed flushed;
+	static union msg_any any;
+	int fds[CHAN_FDS_MAX];
+	size_t nfds;
+	unsigned type = channel_receive(PROC_BROKER, &any, fds, &nfds);
+
+	if (type == MSG_broker_rules) {
+		take_rules(b, any.broker_rules.request, fds[0]);
+	} else if (type == MSG_broker_flush) {
+		denial_flush(b);
+		channel_tell(MSG_broker_flushed, &flushed);
+	} else {
+		_exit(EXIT_RULES);
+	}
 }
 
 static int
@@ -211,7 +228,7 @@ loop(struct broker *b)
 			_exit(EXIT_START);
 		/* First: rules that came before a request hold for it. */
 		if (fds[1].revents != 0)
-			take_rules(b);
+			take_message(b);
 		if ((fds[0].revents & POLLIN) != 0) {
 			serve(b);
 		} else if (fds[0].revents != 0) {

@@ -11,5 +11,8 @@
 /* Sends unless the channel is full; false then. Never blocks, never ends the
  * process: the loop sees the end of the channel. */
 bool channel_try(enum msg_type type, const void *msg);
+/* Sends, and waits until launcherd has read enough of what came before: only
+ * for what it asked for, and at the end. */
+void channel_tell(enum msg_type type, const void *msg);
 
 #endif

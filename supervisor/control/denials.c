@@ -102,6 +102,9 @@ sessions_on_denial(void *ctx, struct peer *peer, const union msg_any *msg,
 	(void)nfds;
 	if (s == NULL)
 		return 0;
+	/* More than the broker could keep apart. */
+	if (m->path[0] == '\0')
+		v.reason = "dropped";
 	v.remedy = remedy_of(s, m, remedy, sizeof(remedy));
 	violations_record(events_source_violations(s->source), &v);
 	return 0;

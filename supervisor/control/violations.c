@@ -179,6 +179,12 @@ put_fields(struct rpc_out *out, const struct record *r, uint64_t count)
 	rpc_add_u64(out, "count", count);
 }
 
+static const char *
+given(const struct record *r, enum text which)
+{
+	return r->text[which] != NULL ? r->text[which] : "";
+}
+
 /* What has not been told of it: an event and a log record. */
 static void
 send_record(struct violations *v, struct record *r)
@@ -195,11 +201,10 @@ send_record(struct violations *v, struct record *r)
 	    LF_NUM(LK_PEER_UID, events_source_owner(v->source)),
 	    LF_STR(LK_ACTION, violation_name(r->action)),
 	    LF_STR(LK_TARGET, r->text[TEXT_TARGET]), LF_NUM(LK_PORT, r->port),
-	    LF_STR(LK_RULE,
-		r->text[TEXT_RULE] != NULL ? r->text[TEXT_RULE] : ""),
-	    LF_STR(LK_REASON,
-		r->text[TEXT_REASON] != NULL ? r->text[TEXT_REASON] : ""),
-	    LF_NUM(LK_COUNT, count));
+	    LF_STR(LK_RULE, given(r, TEXT_RULE)),
+	    LF_STR(LK_REASON, given(r, TEXT_REASON)),
+	    LF_STR(LK_REMEDY, given(r, TEXT_REMEDY)), LF_NUM(LK_PID, r->pid),
+	    LF_STR(LK_EXE, given(r, TEXT_EXE)), LF_NUM(LK_COUNT, count));
 	out = events_begin(v->source, RPC_EVENT_VIOLATION, NULL);
 	put_fields(out, r, count);
 	rpc_add_str(out, "summary", summary);

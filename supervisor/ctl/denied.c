@@ -18,12 +18,28 @@ rule_of(const msgpack_object *v)
 	return rule == NULL || rule[0] == '\0' ? rpc_str(v, "reason") : rule;
 }
 
+/* A record without a target counts refusals that were too many to tell one by
+ * one (SPEC D15). */
+static bool
+is_dropped(const msgpack_object *v)
+{
+	const char *reason = rpc_str(v, "reason");
+
+	return reason != NULL && strcmp(reason, "dropped") == 0;
+}
+
 /* "denied <action> <target> (<rule>); allow with <remedy>" */
 static void
 make_line(const msgpack_object *v, char *ret, size_t size)
 {
 	const char *rule = rule_of(v), *remedy = rpc_str(v, "remedy");
 
+	if (is_dropped(v)) {
+		(void)snprintf(ret, size, "denied %s and others, too many to "
+			"tell one by one",
+		    text_of(v, "action", "something"));
+		return;
+	}
 	(void)snprintf(ret, size, "denied %s %s%s%s%s%s%s",
 	    text_of(v, "action", "something"), text_of(v, "target", ""),
 	    rule == NULL ? "" : " (", rule == NULL ? "" : text_clean(rule),
@@ -59,14 +75,17 @@ denied_summary(const msgpack_object *v, FILE *to)
 
 	(void)fprintf(to, "[sandbox] denied %s on ",
 	    text_of(v, "action", "something"));
-	(void)fprintf(to, "%s", text_of(v, "target", ""));
-	if (rule != NULL)
+	(void)fprintf(to, "%s",
+	    is_dropped(v) ? "files, too many to tell one by one" :
+			    text_of(v, "target", ""));
+	if (rule != NULL && !is_dropped(v))
 		(void)fprintf(to, " (%s", text_clean(rule));
 	if (remedy != NULL)
 		(void)fprintf(to, "%s%s",
 		    rule != NULL ? "; allow with: " : " (allow with: ",
 		    text_clean(remedy));
-	(void)fprintf(to, "%s", rule != NULL || remedy != NULL ? ")" : "");
+	(void)fprintf(to, "%s",
+	    (rule != NULL && !is_dropped(v)) || remedy != NULL ? ")" : "");
 	if (count > 1)
 		(void)fprintf(to, " (%" PRIu64 " times)", count);
 	(void)putc('\n', to);

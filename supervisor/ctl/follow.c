@@ -142,6 +142,8 @@ on_state_event(struct run *run, const msgpack_object *e)
 {
 	const char *state = rpc_str(e, "state");
 
+	if (state != NULL && strcmp(state, "destroyed") == 0)
+		run->gone = true;
 	if (state == NULL || run->over ||
 	    (strcmp(state, "destroyed") != 0 && strcmp(state, "error") != 0))
 		return;
@@ -192,6 +194,31 @@ follow_events(struct run *run)
 		    strcmp(msg.method, "event") == 0)
 			on_event(run, msg.params);
 		rpc_done(&msg);
+	}
+}
+
+#define REST_MS 3000
+#define REST_STEP_MS 100
+
+void
+follow_rest(struct run *run)
+{
+	struct pollfd p = { rpc_client_fd(run->ctl->client), POLLIN, 0 };
+
+	follow_events(run);
+	for (int ms = 0; !run->gone && ms < REST_MS;) {
+		int n = poll(&p, 1, REST_STEP_MS), r;
+
+		if (n < 0 && errno != EINTR)
+			return;
+		if (n <= 0) {
+			ms += REST_STEP_MS;
+			continue;
+		}
+		r = rpc_client_read(run->ctl->client);
+		follow_events(run);
+		if (r < 0 && r != -EAGAIN)
+			return;
 	}
 }
 

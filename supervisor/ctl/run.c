@@ -428,7 +428,7 @@ finish(struct run *run)
 	if (rpc_client_wait(ctl->client, id, -1, &msg) == 0)
 		rpc_done(&msg);
 	run->over = true;
-	follow_events(run);
+	follow_rest(run);
 }
 
 static void

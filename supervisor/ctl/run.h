@@ -58,6 +58,7 @@ struct run {
 	bool tty; /* a terminal of its own */
 	bool pass; /* descriptors are passed, or the pty's other end */
 	bool over; /* `exit` came, or the session is gone */
+	bool gone; /* its last event came */
 	int status;
 	struct denied denied;
 	/* Lines for people that must wait: the terminal is raw. */
@@ -95,6 +96,9 @@ void follow_end(struct run *run);
 
 /* Takes what was read from the service: events of our session. */
 void follow_events(struct run *run);
+/* Reads until the session's last event: a flood of them is still on its way
+ * when the session is gone. Not for ever. */
+void follow_rest(struct run *run);
 /* Sends sandbox.signal without waiting. */
 void follow_signal(struct run *run, const char *name);
 

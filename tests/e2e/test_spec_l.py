@@ -76,7 +76,8 @@ def test_protected_files_are_told_with_a_way_out(session, client):
         ("file-write-rename", "**/.git/config"),
         ("file-write-create", "**/.git/hooks/**")], rows
     assert rows[0]["target"].endswith("/.git/config")
-    assert "--new-repositories" in rows[0]["remedy"]
+    assert rows[0]["remedy"] == (
+        "git -c NAME=VALUE, or set it outside the run")
     assert rows[1]["target"].endswith("/.git/hooks/x")
 
 
