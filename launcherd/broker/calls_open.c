@@ -73,11 +73,19 @@ is_odd(const struct opening *o)
 	return creates(o) && (o->flags & O_DIRECTORY) != 0;
 }
 
+/* A new file is no pipe, and nobody has a lease on it. */
+static bool
+may_wait(const struct opening *o)
+{
+	return !exclusive(o) && (o->flags & TMPFILE) == 0;
+}
+
 static int
 open_in(int dir, const char *name, const struct opening *o)
 {
 	struct open_how how = {
-		.flags = o->flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+		.flags = o->flags | O_NOCTTY | O_CLOEXEC |
+		    (may_wait(o) ? O_NONBLOCK : 0),
 		.mode = o->mode,
 		.resolve = RESOLVE_NO_SYMLINKS,
 	};
@@ -89,7 +97,8 @@ open_in(int dir, const char *name, const struct opening *o)
 static int
 give(struct request *rq, const struct opening *o, int fd)
 {
-	fifo_settle(fd, (int)o->flags);
+	if (may_wait(o))
+		fifo_settle(fd, (int)o->flags);
 	rq->fd = fd;
 	rq->fd_cloexec = (o->flags & O_CLOEXEC) != 0;
 	return ANSWER_FD;

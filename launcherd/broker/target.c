@@ -128,18 +128,21 @@ alive(const struct target *t)
 	return poll(&p, 1, 0) == 0;
 }
 
+/* Once in a request is often enough: nobody gets the number while the caller
+ * waits, and that it waits is what notify_valid() finds. */
 static struct target *
-find(struct broker *b, pid_t tid)
+find(struct broker *b, const struct request *rq)
 {
 	for (size_t i = 0; i < TARGETS_MAX; i++) {
 		struct target *t = &b->targets.rows[i];
 
-		if (t->tid != tid || t->pidfd < 0)
+		if (t->tid != rq->tid || t->pidfd < 0)
 			continue;
-		if (!alive(t)) {
+		if (t->seen != rq->id && !alive(t)) {
 			forget(t);
 			return NULL;
 		}
+		t->seen = rq->id;
 		t->used = ++b->targets.clock;
 		return t;
 	}
@@ -163,7 +166,7 @@ make_row(struct broker *b, const struct request *rq)
 		if (b->targets.rows[i].used < t->used)
 			t = &b->targets.rows[i];
 	forget(t);
-	*t = (struct target){ rq->tid, (int)pidfd, -1, -1, false,
+	*t = (struct target){ rq->tid, (int)pidfd, -1, -1, false, rq->id,
 		++b->targets.clock };
 	/* Before it is filled, so that it is filled from this thread. */
 	if (!notify_valid(b, rq->id)) {
@@ -202,7 +205,7 @@ static int
 working_directory(struct broker *b, const struct request *rq,
     struct target_base *ret)
 {
-	struct target *t = find(b, rq->tid);
+	struct target *t = find(b, rq);
 	int fd;
 
 	if (t != NULL && t->cwd >= 0) {
@@ -339,7 +342,7 @@ target_tgid(const struct broker *b, struct request *rq)
 static int
 umask_of(struct broker *b, struct request *rq)
 {
-	struct target *t = find(b, rq->tid);
+	struct target *t = find(b, rq);
 	struct status st;
 
 	if (t != NULL && t->umask >= 0)

@@ -25,6 +25,7 @@ struct target {
 	int cwd; /* -1: not known */
 	int umask; /* -1: not known */
 	bool single; /* of a process with one thread, when it was asked */
+	uint64_t seen; /* the request in which it was alive */
 	uint64_t used;
 };
 
