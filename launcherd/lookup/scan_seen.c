@@ -29,9 +29,10 @@
 #define FNV_BEGIN 0xcbf29ce484222325u
 #define FNV_PRIME 0x100000001b3u
 
-/* Of these, ctime of a directory is known to behave as said above. */
+/* Of these, ctime of a directory is known to behave as said above. An overlay
+ * copies a directory up, which makes it new, before it changes it. */
 static const unsigned long file_systems[] = { EXT4_SUPER_MAGIC,
-	XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, TMPFS_MAGIC };
+	XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, TMPFS_MAGIC, OVERLAYFS_SUPER_MAGIC };
 
 bool
 scan_seen_trusts(unsigned long file_system)

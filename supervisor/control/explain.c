@@ -42,13 +42,21 @@ put_mounts(const struct plan *plan, struct rpc_out *out)
 	rpc_close(out);
 }
 
+/* An answer has room for so many of the files that the start scan found; how
+ * many there are is told in words. */
+#define FOUND_SHOWN 2048
+
 static void
 put_masks(const struct plan *plan, struct rpc_out *out)
 {
+	size_t found = 0;
+
 	rpc_add_array(out, "denied");
 	for (size_t i = 0; i < plan->nmasks; i++) {
 		const struct plan_mask *mask = &plan->masks[i];
 
+		if (mask->found && found++ >= FOUND_SHOWN)
+			continue;
 		rpc_open_map(out);
 		rpc_add_str(out, "path", mask->path);
 		rpc_add_str(out, "deny",

@@ -130,6 +130,10 @@ def test_many_existing_files(session):
     s = session(prepare=lambda p: put(p, *["m/%d.pem" % i for i in range(n)]))
     assert attempt(s, "print(sum(os.statvfs('m/%%d.pem' %% i).f_flag & 1 "
                    "for i in range(%d)))" % n) == [str(n), "done"]
+    plan = s.client.call("sandbox.explain",
+                         spec=s.client.spec("other", s.workdir))["plan"]
+    assert any("%d paths" % n in line for line in plan["words"])
+    assert 2000 < len(plan["denied"]) < n   # as many as an answer has room for
 
 
 # ---------------------------------------------------------------- J4
@@ -333,6 +337,16 @@ def test_linked_worktree(session, service, twin, whole):
     clean(tree, main)
     s.destroy()
     assert twin(tree, *attacks[:5]) == ["done"] * 5
+
+
+def test_a_new_worktree_is_refused_and_leaves_nothing(session):
+    s = session(prepare=repository)
+    status, _, err = s.sh("git worktree add -q inner")
+    assert status != 0 and b"Operation not permitted" in err, err
+    assert os.listdir(s.workdir) == [".git"]
+    assert os.listdir(s.workdir + "/.git/worktrees") == []
+    assert locks(s.workdir) == []
+    assert len(s.client.violations(s.name)) == 1
 
 
 def test_submodule(session, service, twin):
