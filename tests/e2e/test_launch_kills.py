@@ -18,7 +18,8 @@ import conftest
 import instance
 
 PARTS = ("stockade-control", "stockade-launcherd", "stockade-proxyd",
-         "stockade-resolver", "stockade-lookup", "bwrap", "init")
+         "stockade-resolver", "stockade-lookup", "stockade-broker",
+         "bwrap", "init")
 INSTANCES = 5
 MOMENTS = 10
 MOMENTS_MS = 30
