@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import os
+import signal
 import subprocess
 
 import pytest
@@ -77,3 +78,33 @@ def test_twenty_runs_meet_their_own_rules(service, session):
     assert not [n for n in names if any(
         n.startswith("by%d-" % i) and n.endswith(".r%d" % i)
         for i in range(TWENTY))]
+
+
+def broker_of(service, launch):
+    """A session, and the broker that came with it."""
+    def brokers():
+        return {p for p in instance.all_pids_below(service.children()[
+            "stockade-launcherd"]) if instance.comm(p) == "stockade-broker"}
+    before = brokers()
+    made = launch()
+    broker, = brokers() - before
+    return made, broker
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_the_end_of_one_run_disarms_no_other(service, session, killed):
+    work = service.workdir()
+    spec = {"bindMounts": [{"hostPath": work}], "guestWorkdir": work}
+    kept = session(denyWrite=[work + "/**/*.kept"], **spec)
+    gone, broker = broker_of(service, lambda: session(
+        denyWrite=[work + "/**/*.gone"], **spec))
+    for s, mine, free in ((kept, "kept", "gone"), (gone, "gone", "kept")):
+        assert s.sh("echo >x.%s" % mine)[0] != 0
+        s.ok("echo >x.%s; rm x.%s" % (free, free))
+    if killed:
+        os.kill(broker, signal.SIGKILL)
+    else:
+        gone.destroy()
+    assert kept.sh("echo >x.kept")[0] != 0
+    kept.ok("echo >x.gone; rm x.gone")
+    assert os.listdir(work) == []
