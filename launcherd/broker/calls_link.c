@@ -71,8 +71,7 @@ link_object(struct broker *b, struct request *rq, const struct object *from,
 	if (!from->guarded && !from->unlinked)
 		return -EXDEV;
 	if (!from->unlinked &&
-	    judge_denies_object(b, from,
-		DFA_WRITE | DFA_READ | JUDGE_FILE))
+	    judge_denies_object(b, from, DFA_WRITE | DFA_READ | JUDGE_FILE))
 		return judge_denied(b, rq, VIOLATION_FILE_LINK);
 	if (S_ISLNK(st.st_mode))
 		mask |= DFA_MOVE;

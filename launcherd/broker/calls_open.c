@@ -146,7 +146,8 @@ open_object(struct broker *b, struct request *rq, const struct opening *o,
 		return ANSWER_CONTINUE;
 	if (exclusive(o))
 		return -EEXIST;
-	if (!obj->unlinked && judge_denies_object(b, obj, DFA_WRITE | JUDGE_FILE))
+	if (!obj->unlinked &&
+	    judge_denies_object(b, obj, DFA_WRITE | JUDGE_FILE))
 		return judge_denied(b, rq, VIOLATION_FILE_DATA);
 	if (!notify_valid(b, rq->id))
 		return ANSWER_GONE;
@@ -208,7 +209,8 @@ open_place(struct broker *b, struct request *rq, const struct opening *o,
 		/* Of a directory: can only fail. */
 		if (p->slash)
 			return ANSWER_CONTINUE;
-		denied = p->guarded && judge_denies(b, p, DFA_WRITE | JUDGE_FILE);
+		denied =
+		    p->guarded && judge_denies(b, p, DFA_WRITE | JUDGE_FILE);
 		if (p->guarded && !denied) {
 			r = open_name(b, rq, o, p);
 			if (r != -ELOOP || !follow)

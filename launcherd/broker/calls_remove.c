@@ -84,7 +84,8 @@ truncate_found(struct broker *b, struct request *rq, const struct object *obj)
 
 	if (!obj->guarded)
 		return ANSWER_CONTINUE;
-	if (!obj->unlinked && judge_denies_object(b, obj, DFA_WRITE | JUDGE_FILE))
+	if (!obj->unlinked &&
+	    judge_denies_object(b, obj, DFA_WRITE | JUDGE_FILE))
 		return judge_denied(b, rq, VIOLATION_FILE_DATA);
 	if (!notify_valid(b, rq->id))
 		return ANSWER_GONE;

@@ -38,8 +38,8 @@ open_table(int fd, struct memfd_map *ret_map, struct guard **ret)
 {
 	autofree struct guard *guard = malloc(sizeof(*guard));
 	struct memfd_map map = { NULL, 0 };
-	int r = guard == NULL ? -ENOMEM :
-				memfd_open_map(fd, GUARD_BYTES_MAX, &map);
+	int r =
+	    guard == NULL ? -ENOMEM : memfd_open_map(fd, GUARD_BYTES_MAX, &map);
 
 	if (r == 0)
 		r = guard_decode(map.data, map.len, guard);
@@ -63,7 +63,8 @@ judge_open(struct broker *b, int fd)
 static bool
 same_places(const struct guard *a, const struct guard *b)
 {
-	if (a->nroots != b->nroots || a->new_repositories != b->new_repositories)
+	if (a->nroots != b->nroots ||
+	    a->new_repositories != b->new_repositories)
 		return false;
 	for (size_t i = 0; i < a->nroots; i++)
 		if (strcmp(a->roots[i].path, b->roots[i].path) != 0 ||
@@ -135,8 +136,8 @@ is_git_dir(const char *name, size_t len)
 static bool
 path_of(const struct place *p, char ret[REPOSITORY_PATH_MAX + 1])
 {
-	int n = snprintf(ret, REPOSITORY_PATH_MAX + 1, "%.*s/%.*s",
-	    (int)p->len, p->path, (int)p->name_len, p->name);
+	int n = snprintf(ret, REPOSITORY_PATH_MAX + 1, "%.*s/%.*s", (int)p->len,
+	    p->path, (int)p->name_len, p->name);
 
 	return n > 0 && n <= REPOSITORY_PATH_MAX;
 }
@@ -189,8 +190,8 @@ static bool
 move_path(struct repository *r, const char *from, const char *to)
 {
 	char path[REPOSITORY_PATH_MAX + 1];
-	int n = snprintf(path, sizeof(path), "%s%s", to,
-	    r->path + strlen(from));
+	int n =
+	    snprintf(path, sizeof(path), "%s%s", to, r->path + strlen(from));
 
 	if (n < 0 || (size_t)n >= sizeof(path))
 		return false;
@@ -314,7 +315,8 @@ denies(struct broker *b, const char *dir, size_t dir_len, const char *name,
 	    guard_judge(b->guard, dir, dir_len, name, name_len, NULL);
 	unsigned asked = mask & DFA_ALL;
 
-	if ((mask & JUDGE_FILE) != 0 && is_git_name(dir, dir_len, name, name_len))
+	if ((mask & JUDGE_FILE) != 0 &&
+	    is_git_name(dir, dir_len, name, name_len))
 		asked |= DFA_MOVE;
 	if ((v.mask & asked) == 0)
 		return false;

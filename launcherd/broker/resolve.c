@@ -131,8 +131,7 @@ name_long(char *ret, size_t size)
 		below[--at] = '/';
 		n = syscall(SYS_getcwd, ret, size);
 	} while (n < 0 && errno == ENAMETOOLONG);
-	if (n < 2 || ret[0] != '/' ||
-	    (size_t)n + sizeof(below) - 1 - at > size)
+	if (n < 2 || ret[0] != '/' || (size_t)n + sizeof(below) - 1 - at > size)
 		return 0;
 	memcpy(ret + n - 1, below + at, sizeof(below) - at);
 	return (size_t)n - 1 + sizeof(below) - 1 - at;
@@ -515,8 +514,7 @@ resolve_directory(struct broker *b, struct request *rq, int dirfd,
 /* ------------------------------------------------ links in the last place */
 
 int
-resolve_named(const struct broker *b, const struct place *p,
-    struct object *ret)
+resolve_named(const struct broker *b, const struct place *p, struct object *ret)
 {
 	struct stat st;
 

@@ -86,8 +86,8 @@ int resolve_last(struct broker *, struct request *, struct place *place,
 
 /* The thing that place names, which is no link: opened, with its path. 0 or
  * -errno. */
-int resolve_named(const struct broker *, const struct place *,
-    struct object *ret);
+int
+resolve_named(const struct broker *, const struct place *, struct object *ret);
 
 /* Fills in path, guarded and unlinked of ret->fd. 0, or ANSWER_CONTINUE when it
  * has no path (a pipe, a socket). */

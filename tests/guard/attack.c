@@ -432,8 +432,8 @@ ring_open(struct ring *r)
 	if (at == MAP_FAILED)
 		die("ring");
 	r->rings = at;
-	at = mmap(NULL, RING * sizeof(struct io_uring_sqe), PROT_READ | PROT_WRITE,
-	    MAP_SHARED, r->fd, IORING_OFF_SQES);
+	at = mmap(NULL, RING * sizeof(struct io_uring_sqe),
+	    PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, IORING_OFF_SQES);
 	if (at == MAP_FAILED)
 		die("ring");
 	r->sqes = at;
@@ -469,25 +469,40 @@ uring(void)
 	static const struct open_how how = { .flags = O_CREAT | O_WRONLY };
 #define TEXT(s) (uint64_t)(uintptr_t)(s)
 	const struct io_uring_sqe calls[] = {
-		{ .opcode = IORING_OP_OPENAT, .fd = AT_FDCWD,
-		    .addr = TEXT("u1"), .open_flags = O_CREAT | O_WRONLY,
+		{ .opcode = IORING_OP_OPENAT,
+		    .fd = AT_FDCWD,
+		    .addr = TEXT("u1"),
+		    .open_flags = O_CREAT | O_WRONLY,
 		    .len = 0644 },
-		{ .opcode = IORING_OP_OPENAT2, .fd = AT_FDCWD,
-		    .addr = TEXT("u2"), .addr2 = TEXT(&how),
+		{ .opcode = IORING_OP_OPENAT2,
+		    .fd = AT_FDCWD,
+		    .addr = TEXT("u2"),
+		    .addr2 = TEXT(&how),
 		    .len = sizeof(how) },
-		{ .opcode = IORING_OP_MKDIRAT, .fd = AT_FDCWD,
-		    .addr = TEXT("u3"), .len = 0755 },
-		{ .opcode = IORING_OP_SYMLINKAT, .fd = AT_FDCWD,
-		    .addr = TEXT("x"), .addr2 = TEXT("u4") },
-		{ .opcode = IORING_OP_LINKAT, .fd = AT_FDCWD,
-		    .addr = TEXT("plain"), .addr2 = TEXT("u5"),
+		{ .opcode = IORING_OP_MKDIRAT,
+		    .fd = AT_FDCWD,
+		    .addr = TEXT("u3"),
+		    .len = 0755 },
+		{ .opcode = IORING_OP_SYMLINKAT,
+		    .fd = AT_FDCWD,
+		    .addr = TEXT("x"),
+		    .addr2 = TEXT("u4") },
+		{ .opcode = IORING_OP_LINKAT,
+		    .fd = AT_FDCWD,
+		    .addr = TEXT("plain"),
+		    .addr2 = TEXT("u5"),
 		    .len = (uint32_t)AT_FDCWD },
-		{ .opcode = IORING_OP_OPENAT, .fd = AT_FDCWD,
-		    .addr = TEXT("plain"), .open_flags = O_RDWR },
-		{ .opcode = IORING_OP_RENAMEAT, .fd = AT_FDCWD,
-		    .addr = TEXT("plain"), .addr2 = TEXT("u6"),
+		{ .opcode = IORING_OP_OPENAT,
+		    .fd = AT_FDCWD,
+		    .addr = TEXT("plain"),
+		    .open_flags = O_RDWR },
+		{ .opcode = IORING_OP_RENAMEAT,
+		    .fd = AT_FDCWD,
+		    .addr = TEXT("plain"),
+		    .addr2 = TEXT("u6"),
 		    .len = (uint32_t)AT_FDCWD },
-		{ .opcode = IORING_OP_UNLINKAT, .fd = AT_FDCWD,
+		{ .opcode = IORING_OP_UNLINKAT,
+		    .fd = AT_FDCWD,
 		    .addr = TEXT("gone") },
 	};
 #undef TEXT
