@@ -18,8 +18,8 @@ get_item(struct wire *w, struct lookup_item *item)
 	if (wire_array(w, 2, 2) != 2)
 		return;
 	item->path = wire_cstr(w, 1, LOOKUP_PATH_MAX);
-	item->use = (enum lookup_use)wire_u64(w, LOOKUP_USE_NONE,
-	    LOOKUP_USE_DENIED);
+	item->use =
+	    (enum lookup_use)wire_u64(w, LOOKUP_USE_NONE, LOOKUP_USE_DENIED);
 	if (item->path[0] != '/' && strncmp(item->path, "~/", 2) != 0)
 		wire_fail(w);
 }

@@ -122,7 +122,8 @@ struct lookup_found {
 #define LOOKUP_STOP_CLOSED 8u /* a directory that the user cannot read */
 #define LOOKUP_STOP_FOUND 16u /* `dropped` findings did not fit */
 #define LOOKUP_STOP_CONFIG 32u /* a git configuration that is not readable */
-#define LOOKUP_STOP_GIT 64u /* more git directories or includes than looked at */
+#define LOOKUP_STOP_GIT \
+	64u /* more git directories or includes than looked at */
 #define LOOKUP_STOP_ALL 127u
 
 struct lookup_results {

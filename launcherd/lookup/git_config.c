@@ -193,8 +193,8 @@ read_entry(struct reader *r, int c, git_config_fn *fn, void *arg)
 		put(&r->key, lower(c));
 	while (is_blank(c))
 		c = next(r);
-	if (r->key.cut || (c != '=' && c != '\n' && c != END && c != '#' &&
-			      c != ';'))
+	if (r->key.cut ||
+	    (c != '=' && c != '\n' && c != END && c != '#' && c != ';'))
 		return -EINVAL;
 	if (c == '#' || c == ';')
 		skip_line(r);
@@ -217,7 +217,8 @@ git_config_parse(const char *data, size_t len, git_config_fn *fn, void *arg)
 	int c, ret = 0;
 
 	empty(&r.section, GIT_CONFIG_NAME_MAX);
-	if (len >= sizeof(mark) - 1 && memcmp(data, mark, sizeof(mark) - 1) == 0)
+	if (len >= sizeof(mark) - 1 &&
+	    memcmp(data, mark, sizeof(mark) - 1) == 0)
 		r.at += sizeof(mark) - 1;
 	while (ret == 0 && (c = next(&r)) != END) {
 		if (c == '\n' || is_blank(c))

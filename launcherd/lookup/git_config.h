@@ -28,7 +28,7 @@ typedef int git_config_fn(void *arg, const struct git_config_entry *);
  * nothing of the file), or that has a NUL or a longer name than we take: what
  * came before has been told.
  */
-int git_config_parse(const char *data, size_t len, git_config_fn *fn,
-    void *arg);
+int
+git_config_parse(const char *data, size_t len, git_config_fn *fn, void *arg);
 
 #endif

@@ -24,7 +24,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/cleanup.h"
@@ -33,7 +32,6 @@
 #include "launcherd/lookup/scan_private.h"
 
 #define BUFFER_SIZE (128u << 10)
-#define STEPS_PER_LOOK 256u
 #define NAMES_MAX (64u << 10)
 #define NO_ROOT SCAN_ROOTS_MAX
 
@@ -97,166 +95,6 @@ struct dir {
 
 static const char *const bare_marks[] = { "HEAD", "objects", "refs" };
 #define BARE ((1u << ARRAY_LEN(bare_marks)) - 1)
-
-/* --- keeping ------------------------------------------------------------ */
-
-const char *
-scan_keep(struct scan *s, const char *text)
-{
-	size_t len = strlen(text) + 1;
-	char *p = s->text + s->text_len;
-
-	if (s->text_size - s->text_len < len) {
-		s->results->stopped |= LOOKUP_STOP_FOUND;
-		return NULL;
-	}
-	s->text_len += len;
-	return memcpy(p, text, len);
-}
-
-static void
-found(struct scan *s, enum lookup_what what, const char *path,
-    enum lookup_kind kind, size_t item, const char *source)
-{
-	struct lookup_results *res = s->results;
-	const char *kept = NULL;
-
-	if (res->nfound < LOOKUP_FOUND_MAX && path_is_clean(path))
-		kept = scan_keep(s, path);
-	if (kept == NULL) {
-		res->stopped |= LOOKUP_STOP_FOUND;
-		res->dropped++;
-		return;
-	}
-	res->found[res->nfound++] =
-	    (struct lookup_found){ what, kept, kind, item, source };
-}
-
-void
-scan_found(struct scan *s, enum lookup_what what, const char *path,
-    enum lookup_kind kind)
-{
-	found(s, what, path, kind, LOOKUP_NO_ITEM, "");
-}
-
-static uint64_t
-now_ms(void)
-{
-	struct timespec t = { 0, 0 };
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
-bool
-scan_step(struct scan *s)
-{
-	if (!s->out_of_time && s->ticks++ % STEPS_PER_LOOK == 0 &&
-	    now_ms() > s->end_ms) {
-		s->out_of_time = true;
-		s->results->stopped |= LOOKUP_STOP_TIME;
-	}
-	return !s->out_of_time;
-}
-
-static bool
-step_entry(struct scan *s)
-{
-	if (s->left == 0) {
-		s->results->stopped |= LOOKUP_STOP_ENTRIES;
-		return false;
-	}
-	s->left--;
-	s->results->entries++;
-	return scan_step(s);
-}
-
-bool
-scan_in_roots(const struct scan *s, const char *path)
-{
-	for (size_t i = 0; i < s->nroots; i++)
-		if (path_is_within(path, s->roots[i].path))
-			return true;
-	return false;
-}
-
-/* --- paths -------------------------------------------------------------- */
-
-static enum lookup_kind
-kind_of(mode_t mode)
-{
-	if (S_ISDIR(mode))
-		return LOOKUP_DIR;
-	if (S_ISREG(mode))
-		return LOOKUP_FILE;
-	return S_ISSOCK(mode) ? LOOKUP_SOCKET : LOOKUP_OTHER;
-}
-
-/* Without links: of a path that does not exist. False: it has no clean form. */
-static bool
-clean_path(const char *path, char ret[SCAN_PATH_MAX + 1])
-{
-	size_t len = 0;
-
-	if (*path != '/')
-		return false;
-	for (;;) {
-		size_t n;
-
-		path += strspn(path, "/");
-		n = strcspn(path, "/");
-		if (n == 0)
-			break;
-		if (n == 2 && path[0] == '.' && path[1] == '.') {
-			while (len > 0 && ret[--len] != '/')
-				;
-		} else if (n != 1 || path[0] != '.') {
-			if (len + 1 + n > SCAN_PATH_MAX)
-				return false;
-			ret[len++] = '/';
-			memcpy(ret + len, path, n);
-			len += n;
-		}
-		path += n;
-	}
-	if (len == 0)
-		ret[len++] = '/';
-	ret[len] = '\0';
-	return true;
-}
-
-int
-scan_resolve(const char *path, char ret[SCAN_PATH_MAX + 1],
-    enum lookup_kind *ret_kind)
-{
-	autoclose int fd = path_open(path, O_PATH);
-	struct stat st;
-	int r;
-
-	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP) {
-		*ret_kind = LOOKUP_NONE;
-		return clean_path(path, ret) ? 0 : fd;
-	}
-	if (fd < 0)
-		return fd;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	r = path_of_fd(fd, ret, SCAN_PATH_MAX + 1);
-	if (r == 0)
-		*ret_kind = kind_of(st.st_mode);
-	return r;
-}
-
-void
-scan_target(struct scan *s, const char *path)
-{
-	char resolved[SCAN_PATH_MAX + 1];
-	enum lookup_kind kind;
-
-	/* What the user cannot look at, the run cannot write. */
-	if (scan_resolve(path, resolved, &kind) == 0)
-		scan_found(s, LOOKUP_TARGET, resolved, kind);
-}
 
 /* The absolute path of an entry; false: too long, which is told. */
 static bool
@@ -476,8 +314,7 @@ is_link(struct dir *d, const struct entry *e)
 		if (l->dev != (uint64_t)st.st_dev || l->ino != st.st_ino ||
 		    path_is_within(path, l->path))
 			continue;
-		found(s, LOOKUP_LINK, path, kind_of(st.st_mode), l->item,
-		    l->path);
+		scan_found_link(s, path, scan_kind(st.st_mode), l);
 		told = true;
 	}
 	return told;
@@ -623,7 +460,7 @@ read_entries(struct dir *d)
 			e = (struct entry *)(void *)(buf.bytes + at);
 			if (is_dot(e->name))
 				continue;
-			if (!step_entry(d->w->s)) {
+			if (!scan_step_entry(d->w->s)) {
 				d->plain = false;
 				return 0;
 			}
@@ -672,7 +509,7 @@ is_seen(struct walk *w, const struct pending *p, int *ret)
 	for (size_t at = 0; at < seen->names.len && *ret == 0;) {
 		const char *name = (const char *)seen->names.data + at;
 
-		if (!step_entry(w->s))
+		if (!scan_step_entry(w->s))
 			break;
 		*ret = enter(&d, name, MODE_ALL);
 		at += strlen(name) + 1;
@@ -719,8 +556,11 @@ static int
 read_dir(struct walk *w, const struct pending *p)
 {
 	static char names[NAMES_MAX];
-	struct dir d = { .w = w, .rel = p->rel, .mode = p->mode,
-		.plain = true, .names = names };
+	struct dir d = { .w = w,
+		.rel = p->rel,
+		.mode = p->mode,
+		.plain = true,
+		.names = names };
 	char path[SCAN_PATH_MAX + 1];
 	autoclose int fd = -1;
 	struct statfs fs;
@@ -874,7 +714,9 @@ take_denied(struct scan *s)
 		const struct lookup_result *res = &s->results->results[i];
 		const struct scan_link link = { res->ino, res->dev, i,
 			res->resolved };
-		struct walk w = { .s = s, .path = res->resolved, .item = i,
+		struct walk w = { .s = s,
+			.path = res->resolved,
+			.item = i,
 			.root = NO_ROOT };
 
 		if (s->question->items[i].use != LOOKUP_USE_DENIED ||
@@ -958,7 +800,7 @@ scan_all(const struct lookup_question *question, const char *home, char *text,
 	r = take_roots(s);
 	if (r == 0 && s->nroots > 0)
 		r = compile(s);
-	s->end_ms = now_ms() + question->scan.time_ms;
+	s->end_ms = scan_now_ms() + question->scan.time_ms;
 	if (r == 0 && s->nroots > 0) {
 		scan_git_global(s);
 		for (size_t i = 0; i < ARRAY_LEN(steps) && r == 0; i++)

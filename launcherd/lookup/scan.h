@@ -20,8 +20,8 @@ struct wire_out;
  * What is not complete is told, not an error. 0; -EINVAL: a rule is no
  * pattern; -E2BIG: the rules do not fit a table, or too many places; -ENOMEM.
  */
-int scan_all(const struct lookup_question *question, const char *home,
-    char *text, size_t size, struct lookup_results *results,
-    struct wire_out *seen);
+int
+scan_all(const struct lookup_question *question, const char *home, char *text,
+    size_t size, struct lookup_results *results, struct wire_out *seen);
 
 #endif

@@ -116,14 +116,23 @@ struct scan {
 	struct scan_seen seen;
 };
 
+/* What lies in a git directory that is not called .git. 0 or -ENOMEM. */
+int scan_git_tree(struct scan *, const char *path);
+
+/* --- scan_found.c ------------------------------------------------------- */
+
 /* Keeps a text; NULL when there is no room, which is told. */
 const char *scan_keep(struct scan *, const char *text);
 void scan_found(struct scan *, enum lookup_what what, const char *path,
     enum lookup_kind kind);
-/* One step of work; false: the time or the entries are used up. */
+void scan_found_link(struct scan *, const char *path, enum lookup_kind kind,
+    const struct scan_link *);
+uint64_t scan_now_ms(void); /* monotonic */
+/* One step of work, and one more entry; false: the time is used up, or the
+ * entries. */
 bool scan_step(struct scan *);
-/* What lies in a git directory that is not called .git. 0 or -ENOMEM. */
-int scan_git_tree(struct scan *, const char *path);
+bool scan_step_entry(struct scan *);
+enum lookup_kind scan_kind(mode_t mode);
 bool scan_in_roots(const struct scan *, const char *path);
 /* `path` resolved, or cleaned when it does not exist: kind NONE. A descriptor
  * is not kept. 0, or -errno: it cannot be looked at. */
@@ -137,9 +146,9 @@ void scan_target(struct scan *, const char *path);
 static inline uint64_t
 scan_seen_time(const struct timespec *t)
 {
-	return t->tv_sec < 0 ? 0 :
-			       (uint64_t)t->tv_sec * 1000000000u +
-		(uint64_t)t->tv_nsec;
+	return t->tv_sec < 0 ?
+	    0 :
+	    (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec;
 }
 
 /* Whether times of change on this kind of file system (statfs(2)) count. */

@@ -31,8 +31,8 @@
 
 /* Of these, ctime of a directory is known to behave as said above. An overlay
  * copies a directory up, which makes it new, before it changes it. */
-static const unsigned long file_systems[] = { EXT4_SUPER_MAGIC,
-	XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, TMPFS_MAGIC, OVERLAYFS_SUPER_MAGIC };
+static const unsigned long file_systems[] = { EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC,
+	BTRFS_SUPER_MAGIC, TMPFS_MAGIC, OVERLAYFS_SUPER_MAGIC };
 
 bool
 scan_seen_trusts(unsigned long file_system)
@@ -93,10 +93,9 @@ make_key(const struct scan *s)
 	/* A set: without an order. */
 	for (size_t i = 0; i < s->links.size; i++)
 		if (s->links.table[i].path != NULL)
-			links += mix_text(
-			    mix_number(
-				mix_number(FNV_BEGIN, s->links.table[i].ino),
-				s->links.table[i].dev),
+			links += mix_text(mix_number(mix_number(FNV_BEGIN,
+							 s->links.table[i].ino),
+					      s->links.table[i].dev),
 			    s->links.table[i].path);
 	return mix_number(hash, links);
 }
@@ -151,8 +150,8 @@ read_one(struct scan_seen *seen, struct wire *w)
 	dir.ino = wire_u64(w, 0, UINT64_MAX);
 	dir.ctime_ns = wire_u64(w, 0, UINT64_MAX);
 	dir.names = wire_bin(w, 0, LOOKUP_SEEN_MAX);
-	if (w->err || (dir.names.len > 0 &&
-			  dir.names.data[dir.names.len - 1] != '\0'))
+	if (w->err ||
+	    (dir.names.len > 0 && dir.names.data[dir.names.len - 1] != '\0'))
 		return -EPROTO;
 	if (2 * seen->n >= seen->size && grow(seen) < 0)
 		return -ENOMEM;

@@ -373,7 +373,8 @@ answer_path_of(struct launch *l)
 static int
 ask_path_alone(struct launch *l, struct spec_fault *fault)
 {
-	autofree struct lookup_question *question = calloc(1, sizeof(*question));
+	autofree struct lookup_question *question =
+	    calloc(1, sizeof(*question));
 	struct wire_out bytes;
 	int fd;
 
@@ -674,8 +675,8 @@ take_found(struct launch *l, const struct lookup_results *results)
 	const struct lookup_result *from;
 	struct lookup_result *to;
 
-	if (results->nresults == 0 || results->nresults !=
-		(l->path_of != 0 ? 1 : l->asked.n) ||
+	if (results->nresults == 0 ||
+	    results->nresults != (l->path_of != 0 ? 1 : l->asked.n) ||
 	    (l->path_of == 0 &&
 		l->asked.items[l->asked.n - 1].role != PLAN_ROLE_EXPLAIN))
 		return;

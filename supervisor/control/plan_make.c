@@ -607,9 +607,9 @@ plan_write(struct plan *plan, const struct session_facts *facts,
 	if (r == 0)
 		r = plan_sha256(&policy, ret_digest);
 	wire_out_done(&policy);
-	return r < 0 ? r :
-		       write_with(plan, facts, session_facts_encode,
-			   plan_encode, out);
+	return r < 0 ?
+	    r :
+	    write_with(plan, facts, session_facts_encode, plan_encode, out);
 }
 
 static int
@@ -621,8 +621,8 @@ digest_into(struct plan_maker *m, const struct wire_out *bytes,
 
 	if (r < 0)
 		return r;
-	ret->data = (const uint8_t *)pool_strndup(m->pool,
-	    (const char *)digest, sizeof(digest));
+	ret->data = (const uint8_t *)pool_strndup(m->pool, (const char *)digest,
+	    sizeof(digest));
 	ret->len = sizeof(digest);
 	return ret->data == NULL ? -ENOMEM : 0;
 }
@@ -684,8 +684,8 @@ make_all(struct plan_maker *m)
 	    make_mounts(m) != 0 || plan_make_masks(m) != 0 ||
 	    make_home(m) != 0 || make_workdir(m) != 0 || make_limits(m) != 0 ||
 	    plan_make_guard(m) != 0 || digest_guard(m) != 0 ||
-	    plan_apply_found(m) != 0 || make_facts(m) != 0 || make_env(m) != 0 ||
-	    make_etc(m) != 0 ||
+	    plan_apply_found(m) != 0 || make_facts(m) != 0 ||
+	    make_env(m) != 0 || make_etc(m) != 0 ||
 	    egress_make(m->in->spec, m->in->conf, m->pool, &m->made->egress,
 		m->fault) != 0)
 		return -EINVAL;

@@ -30,8 +30,8 @@ struct seen_list {
 };
 
 /* Valid until the next seen_keep(); empty: there is none. */
-struct wire_view seen_find(struct seen_list *, uint64_t uid,
-    const uint8_t key[SEEN_KEY]);
+struct wire_view
+seen_find(struct seen_list *, uint64_t uid, const uint8_t key[SEEN_KEY]);
 /* Copies the bytes in place of those that were there; without memory there are
  * none then. */
 void seen_keep(struct seen_list *, uint64_t uid, const uint8_t key[SEEN_KEY],

@@ -30,8 +30,8 @@ put_quoted(struct out *o, const char *value)
 
 		if (escaped != NULL && strchr("\t\b\n\\\"", *value) != NULL) {
 			put(o, '\\');
-			put(o, escaped[*value == '\\' || *value == '"' ? 0 :
-									 1]);
+			put(o,
+			    escaped[*value == '\\' || *value == '"' ? 0 : 1]);
 		} else {
 			put(o, *value);
 		}

@@ -46,8 +46,8 @@ entries_are_told(void **state)
 {
 	static const struct case_ cases[] = {
 		{ "", "", 0 },
-		{ "[core]\n\thooksPath = .githooks\n", "core.hookspath=.githooks|",
-		    0 },
+		{ "[core]\n\thooksPath = .githooks\n",
+		    "core.hookspath=.githooks|", 0 },
 		{ "[CORE]HOOKSPATH=a", "core.hookspath=a|", 0 },
 		{ "[includeIf \"gitdir:~/w/\"]\r\npath = ~/x\r\n",
 		    "includeif.path=~/x|", 0 },

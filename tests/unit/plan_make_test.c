@@ -667,7 +667,9 @@ user_namespaces_need_the_operator(void **state)
 }
 
 #define FOUND(what, path, kind) \
-	{ what, path, kind, LOOKUP_NO_ITEM, "" }
+	{ \
+		what, path, kind, LOOKUP_NO_ITEM, "" \
+	}
 
 /* What the broker would say of a write there. */
 static bool
@@ -823,8 +825,8 @@ the_question_has_the_rules_and_the_places(void **state)
 	(void)state;
 	assert_non_null(q);
 	assert_int_not_equal(MAKE(&b, fs), 0); /* there is no /q */
-	assert_int_equal(lookup_question_decode(b.question.data,
-			     b.question.len, q),
+	assert_int_equal(lookup_question_decode(b.question.data, b.question.len,
+			     q),
 	    0);
 	for (size_t i = 0; i < q->nitems; i++) {
 		seen |= strcmp(q->items[i].path, "/p") == 0 &&
@@ -883,7 +885,8 @@ main(void)
 		cmocka_unit_test(the_digest_is_of_the_set_and_not_of_the_order),
 		cmocka_unit_test(answers_must_be_of_the_questions),
 		cmocka_unit_test(user_namespaces_need_the_operator),
-		cmocka_unit_test(found_names_are_masked_where_a_rule_denies_them),
+		cmocka_unit_test(
+		    found_names_are_masked_where_a_rule_denies_them),
 		cmocka_unit_test(exempt_names_are_not_masked),
 		cmocka_unit_test(git_directories_and_targets_join_the_rules),
 		cmocka_unit_test(more_findings_than_masks_are_told),

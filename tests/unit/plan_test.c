@@ -289,8 +289,8 @@ findings_are_checked(void **state)
 
 	(void)state;
 	r.nresults = 1;
-	r.results[0] = (struct lookup_result){ .literal = "/a",
-		.resolved = "/a" };
+	r.results[0] =
+	    (struct lookup_result){ .literal = "/a", .resolved = "/a" };
 	assert_int_equal(try_found(&r,
 			     (struct lookup_found){ LOOKUP_NAME, "/a/.env",
 				 LOOKUP_FILE, LOOKUP_NO_ITEM, "" }),
@@ -336,8 +336,8 @@ a_lookup_makes_the_round_trip(void **state)
 	q.items[1].use = LOOKUP_USE_WRITABLE;
 	q.scan.entries_max = 7;
 	q.scan.nrules = 1;
-	q.scan.rules[0] = (struct dfa_rule){ "**/.env", DFA_WRITE, 1, DFA_SPEC,
-		true };
+	q.scan.rules[0] =
+	    (struct dfa_rule){ "**/.env", DFA_WRITE, 1, DFA_SPEC, true };
 	q.scan.nexemptions = 1;
 	q.scan.exemptions[0].glob = "**/x";
 	wire_out_init(&bytes);
