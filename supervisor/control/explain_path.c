@@ -215,7 +215,7 @@ judge_absent(struct judge *j)
 		deny(j, EXPLAIN_WRITE, "system view",
 		    "/etc is read-only in every run", "");
 		deny(j, EXPLAIN_READ, "system view",
-		    "of /etc a run has only what stockade(7) lists", "");
+		    "of /etc a run has only what every run is given", "");
 	} else if (strcmp(j->path, "/") == 0 ||
 	    is_way_to_mount(j->in->plan, j->path)) {
 		allow(j, EXPLAIN_READ,
