@@ -25,6 +25,7 @@
 #include "launcherd/inside.h"
 #include "launcherd/launch.h"
 #include "launcherd/launcherd.h"
+#include "launcherd/mechanism.h"
 #include "protocol/cause.h"
 #include "protocol/guard.h"
 #include "protocol/message.h"
@@ -102,6 +103,7 @@ check(struct run *run, const struct plan *plan, const struct source_user *user,
     int guard_fd)
 {
 	const struct launcherd *l = run->l;
+	char why[MECHANISM_WHY_MAX];
 	struct guard_places places;
 	ptrdiff_t size;
 	int error;
@@ -123,10 +125,10 @@ check(struct run *run, const struct plan *plan, const struct source_user *user,
 	size = memfd_check(guard_fd, GUARD_BYTES_MAX);
 	if (size < 0)
 		return failed(run, (int)size, "the table of rules");
-	if (l->broker_fd < 0)
-		return failed(run, -ENOENT, "stockade-broker");
-	if (l->broker_user.uid == 0)
-		return failed(run, -ENOENT, "the user " BROKER_USER);
+	if (mechanism_check(l, l->guard, why) < 0) {
+		run_fail(run, API_GUARD_UNAVAILABLE, -ENOTSUP, "guard", why);
+		return -ENOTSUP;
+	}
 	if (l->broker_user.uid == user->uid)
 		return failed(run, -EPERM, "a run of the broker's own user");
 	return 0;

@@ -94,6 +94,10 @@ on_setup(void *ctx, struct peer *peer, const union msg_any *any, int *fds,
 	}
 	peer_set_state(peer, LAUNCHERD_RUNNING);
 	l->allow_userns = msg->allow_userns != 0;
+	if (msg->probe != 0)
+		l->guard_choice = (enum guard_mechanism)msg->guard;
+	else
+		l->guard = (enum guard_mechanism)msg->guard;
 	error = open_programs(l, msg->libexec_dir);
 	if (error < 0)
 		log_line(LOG_LEVEL_ERR,

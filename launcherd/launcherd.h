@@ -11,6 +11,7 @@
 #include "launcherd/lookups.h"
 #include "launcherd/netns.h"
 #include "launcherd/run.h"
+#include "protocol/cause.h"
 #include "protocol/peer.h"
 
 struct cgroup_tree;
@@ -31,6 +32,8 @@ struct launcherd {
 	int init_fd; /* O_PATH, stockade-init */
 	int broker_fd; /* O_PATH, stockade-broker; -1: not there */
 	struct priv_user broker_user; /* uid 0: there is none */
+	enum guard_mechanism guard; /* in force; GUARD_AUTO: none */
+	enum guard_mechanism guard_choice; /* for the probe */
 	int connect_fd; /* O_PATH, stockade-connect; -1: not there */
 	struct netns_home home;
 	struct netns spare; /* made ahead for the next launch; fds -1: none */

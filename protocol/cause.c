@@ -66,3 +66,10 @@ api_error_name(unsigned n)
 			return names[i].name;
 	return "unknown";
 }
+
+const char *
+guard_mechanism_name(unsigned n)
+{
+	return n == GUARD_BROKER ? "broker" : n == GUARD_BPF_LSM ? "bpf-lsm" :
+								   "none";
+}

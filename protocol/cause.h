@@ -86,6 +86,12 @@ enum probe_row {
 };
 const char *probe_row_name(unsigned);
 
+/* What holds name rules (SPEC D, Z6). AUTO, as a choice, is the first that
+ * passes its test; as an answer it says that none did. */
+enum guard_mechanism { GUARD_AUTO, GUARD_BROKER, GUARD_BPF_LSM };
+/* "broker", "bpf-lsm"; "none" else. */
+const char *guard_mechanism_name(unsigned);
+
 /* SPEC X10. */
 #define API_ERRORS(X) \
 	X(UNKNOWN_METHOD, 1, "unknownMethod") X(BAD_PARAMS, 2, "badParams") \

@@ -275,6 +275,7 @@ launcherd_ready(struct supervisor *s, struct child *child)
 	struct msg_launcher_setup msg = {
 		.probe = !s->probe.done,
 		.allow_userns = s->conf.allow_userns,
+		.guard = s->probe.done ? s->probe.end.guard : s->conf.guard,
 	};
 	int fd = dup_of(s->runtime_fd);
 

@@ -174,6 +174,7 @@ conf_restart_needed(const struct conf *before, const struct conf *after,
 		    differ(before->admin_group, after->admin_group) },
 		/* what the other daemons were told when they started */
 		{ "sandbox", before->sandbox != after->sandbox },
+		{ "guard", before->guard != after->guard },
 		{ "log level", before->log_level != after->log_level },
 		{ "permit user-namespaces",
 		    before->user_namespaces != after->user_namespaces },

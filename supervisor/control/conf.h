@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #include "common/hostname.h"
+#include "protocol/cause.h"
 #include "supervisor/control/backend.h"
 #include "supervisor/control/limits.h"
 #include "supervisor/control/setting.h"
@@ -89,6 +90,7 @@ struct conf {
 	bool sandbox_set; /* the file has the sentence (A12) */
 	enum setting sandbox;
 	enum backend backend_default;
+	enum guard_mechanism guard;
 	char *run_user; /* NULL: none */
 	char *runtime_dir;
 	char *state_dir;

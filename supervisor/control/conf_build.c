@@ -23,6 +23,7 @@
 static const char *const once_names[BUILD_ONCE_ROWS] = {
 	[BUILD_SANDBOX] = "sandbox",
 	[BUILD_BACKEND] = "backend default",
+	[BUILD_GUARD] = "guard",
 	[BUILD_TERMINAL] = "terminal default",
 	[BUILD_RUN_USER] = "run-user",
 	[BUILD_SOCKET] = "socket",
@@ -389,6 +390,25 @@ build_backend(struct build *b, const struct build_word *value)
 		    "unknown backend \"%s\": use "
 		    "microvm, native or none",
 		    shown(value, buf));
+}
+
+void
+build_guard(struct build *b, const struct build_word *value)
+{
+	static const char *const choices[] = {
+		[GUARD_AUTO] = "auto",
+		[GUARD_BROKER] = "broker",
+		[GUARD_BPF_LSM] = "bpf-lsm",
+	};
+
+	if (!first_time(b, BUILD_GUARD, value))
+		return;
+	for (size_t i = 0; i < ARRAY_LEN(choices); i++)
+		if (strcmp(value->text, choices[i]) == 0) {
+			b->conf->guard = (enum guard_mechanism)i;
+			return;
+		}
+	build_bad_value(b, value, "use auto, broker or bpf-lsm");
 }
 
 void

@@ -32,6 +32,7 @@ struct build_list {
 enum build_once {
 	BUILD_SANDBOX,
 	BUILD_BACKEND,
+	BUILD_GUARD,
 	BUILD_TERMINAL,
 	BUILD_RUN_USER,
 	BUILD_SOCKET,
@@ -120,6 +121,7 @@ void build_line(struct build *b, bool done);
 void build_include(struct build *b, const struct build_word *name);
 void build_sandbox(struct build *b, const struct build_word *value);
 void build_backend(struct build *b, const struct build_word *value);
+void build_guard(struct build *b, const struct build_word *value);
 void build_terminal(struct build *b, const struct build_word *value);
 void build_run_user(struct build *b, const struct build_word *value);
 void build_group(struct build *b, enum build_once which,

@@ -125,6 +125,9 @@ put_service(FILE *out, const struct conf *conf)
 	(void)fprintf(out, "backend default %s\n",
 	    backend_name(conf->backend_default));
 	(void)fputs("terminal default none\n", out);
+	(void)fprintf(out, "guard %s\n",
+	    conf->guard == GUARD_AUTO ? "auto" :
+					guard_mechanism_name(conf->guard));
 	if (conf->run_user != NULL)
 		put_value(out, "run-user", conf->run_user);
 	put_value(out, "runtime-dir", conf->runtime_dir);

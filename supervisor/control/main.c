@@ -223,6 +223,7 @@ send_service(const struct control *control)
 		.sandbox = setting_number(control->setting.setting),
 		.log_level = (uint64_t)LOG_LEVEL_ERR + conf->log_level,
 		.allow_userns = conf->user_namespaces,
+		.guard = conf->guard,
 		.tunnels_session = conf->limits[LIMIT_TUNNELS_SESSION],
 		.tunnels_all = conf->limits[LIMIT_TUNNELS],
 		.tunnel_idle_s = conf->limits[LIMIT_TUNNEL_IDLE] / 1000,

@@ -55,6 +55,7 @@ static void conf_yyerror(struct build *b, const char *text);
 %token EXCEPT "except"
 %token FOR "for"
 %token HOME_MOUNT "home-mount"
+%token GUARD "guard"
 %token HOST "host"
 %token INCLUDE "include"
 %token LEVEL "level"
@@ -93,6 +94,7 @@ sentence:
 	INCLUDE TEXT			{ build_include(b, $2); }
 	| SANDBOX TEXT			{ build_sandbox(b, $2); }
 	| BACKEND DEFAULT TEXT		{ build_backend(b, $3); }
+	| GUARD TEXT			{ build_guard(b, $2); }
 	| TERMINAL DEFAULT TEXT		{ build_terminal(b, $3); }
 	| RUN_USER TEXT			{ build_run_user(b, $2); }
 	| CLIENT_GROUP TEXT		{ build_group(b, BUILD_CLIENT_GROUP, $2); }
@@ -168,7 +170,7 @@ static const struct keyword keywords[] = {
 	{ "except", EXCEPT },
 	{ "for", FOR },
 	{ "github", LATER },
-	{ "guard", LATER },
+	{ "guard", GUARD },
 	{ "home-mount", HOME_MOUNT },
 	{ "host", HOST },
 	{ "include", INCLUDE },

@@ -146,7 +146,7 @@ def test_a_wrong_sentence_is_told_with_file_and_line(place, text, want):
 
 
 @pytest.mark.parametrize("text", [
-    "guard auto", "microvm accel kvm", "managed deny gitPush",
+    "microvm accel kvm", "managed deny gitPush",
     "autonomy max actFreely", "template default strict",
     'github app 1 key "k"', 'token file "t" for "github.com"',
     'upstream proxy "http://p"', 'sni optional for { "a.b" }',

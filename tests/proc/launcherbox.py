@@ -116,8 +116,11 @@ def unified_top():
     return "/nonexistent"
 
 
+AUTO, BROKER, BPF_LSM = range(3)  # enum guard_mechanism
+
+
 class Launcherd:
-    def __init__(self, probe=0, allow_userns=0, setup=True, instance=None,
+    def __init__(self, probe=0, guard=None, allow_userns=0, setup=True, instance=None,
                  preexec=None, program=PROGRAM):
         self.instance = instance or "t%d-%d" % (os.getpid(),
                                                 time.monotonic_ns() % 10**9)
@@ -125,6 +128,8 @@ class Launcherd:
         os.chmod(self.runtime, 0o755)
         self.next = 1
         self.probe, self.allow_userns = probe, allow_userns
+        # The choice for a probe; else what has passed one.
+        self.guard = (AUTO if probe else BROKER) if guard is None else guard
         self.start(setup, preexec, program)
 
     def start(self, setup=True, preexec=None, program=PROGRAM):
@@ -150,7 +155,7 @@ class Launcherd:
         fd = os.open(self.runtime, os.O_RDONLY | os.O_DIRECTORY)
         self.chan.send("launcher_setup", [fd],
                        instance=instance or self.instance,
-                       libexec_dir=libexec, probe=self.probe,
+                       libexec_dir=libexec, probe=self.probe, guard=self.guard,
                        allow_userns=self.allow_userns)
         os.close(fd)
 

@@ -234,7 +234,6 @@ sentences_of_later_parts_are_refused(void **state)
 		"upstream proxy \"http://proxy.example.com:3128\"",
 		"permit loopback-port 1024:65535",
 		"permit unix-socket { \"/run/x.sock\" }",
-		"guard auto",
 		"microvm accel kvm",
 		"microvm memory 2G",
 		"managed deny gitPush refs { \"main\" }",
@@ -274,6 +273,7 @@ bad_sentences_name_the_fault(void **state)
 		    "unexpected \"off\", expected end of "
 		    "line" },
 		{ "sandbox", "expected a word" },
+		{ "guard strong", "use auto, broker or bpf-lsm" },
 		{ "backend default firecracker",
 		    "unknown backend "
 		    "\"firecracker\": use microvm, native or none" },
@@ -377,6 +377,7 @@ repeats_and_contradictions_are_refused(void **state)
 		{ "client-group g\nadmin-group g", 2, "operator" },
 		{ "client-group stockade-admin", 1, "operator" },
 		{ "state-dir /run/stockade", 1, "are the same" },
+		{ "guard auto\nguard broker", 2, "stands already" },
 		{ "backend default none\nsandbox require", 1, "contradicts" },
 		{ "deny host b.example.com\nallow host { a.example.com\n"
 		  "b.example.com }",
@@ -421,7 +422,7 @@ all_errors_are_found_in_one_pass(void **state)
 	    "allow host { \"*.com\"\n\n\"*\" }\n"
 	    "deny host {\n a.example.com\n b.example.com extra {\n}\n"
 	    "run-user \"x\n"
-	    "guard auto and more { of\n it }\n"
+	    "audit keep and more { of\n it }\n"
 	    "limit pids x\n";
 	static const unsigned lines[] = { 1, 3, 5, 8, 10, 11, 13 };
 	struct conf_errors errors;
@@ -518,7 +519,8 @@ what_is_printed_reads_back_to_the_same(void **state)
 {
 	(void)state;
 	round_trip("");
-	round_trip("sandbox off\nbackend default microvm\nrun-user u\n"
+	round_trip("guard bpf-lsm\nsandbox off\n"
+		   "backend default microvm\nrun-user u\n"
 		   "socket \"/tmp/a \\\" \\\\ b\"\nlimit cpus 0.25\n"
 		   "limit memory auto\nlimit wall 90s\nlimit tmp 1500M\n"
 		   "limit shm 1048577\nlimit idle 61m\n");
