@@ -22,6 +22,7 @@
 #include "launcherd/cgroup.h"
 #include "launcherd/exec.h"
 #include "launcherd/launcherd.h"
+#include "launcherd/mechanism.h"
 #include "launcherd/run.h"
 #include "launcherd/spawn.h"
 #include "protocol/message.h"
@@ -203,7 +204,12 @@ probe_report(struct probe *p)
 {
 	struct launcherd *l = p->l;
 	struct msg_probe_done done = { .tools = p->tools };
+	enum guard_mechanism m = mechanism_next(l->guard_choice, GUARD_AUTO);
+	char why[MECHANISM_WHY_MAX];
 
+	while (m != GUARD_AUTO && mechanism_check(l, m, why) < 0)
+		m = mechanism_next(l->guard_choice, m);
+	done.guard = l->guard = m;
 	for (unsigned i = 0; i < PROBE_ROW_COUNT; i++) {
 		struct msg_probe_row row = { .row = i,
 			.available = p->rows[i].available };
