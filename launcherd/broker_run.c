@@ -250,8 +250,7 @@ guarding_flush(struct guarding *g)
 
 	if (g == NULL || g->peer == NULL || !g->ready || g->flushing)
 		return false;
-	g->flushing =
-	    peer_send(g->peer, MSG_broker_flush, &msg, NULL, 0) == 0;
+	g->flushing = peer_send(g->peer, MSG_broker_flush, &msg, NULL, 0) == 0;
 	return g->flushing;
 }
 

@@ -220,7 +220,8 @@ inspect_start(struct run *run)
 	}
 	finish(k);
 	/* A child without its event is reaped with the run. */
-	if (k->exit_event == NULL || !event_pending(k->exit_event, EV_READ, NULL)) {
+	if (k->exit_event == NULL ||
+	    !event_pending(k->exit_event, EV_READ, NULL)) {
 		run->inspection = NULL;
 		inspect_free(k);
 	}

@@ -535,8 +535,8 @@ start_rules(struct supervisor *s, const struct msg_rules_ask *ask, int *fds)
 	struct request *request;
 	int out, error = 0, r;
 
-	start.request = ask_about(s, REQUEST_RULES, ask->request, ask->sandbox,
-	    &error);
+	start.request =
+	    ask_about(s, REQUEST_RULES, ask->request, ask->sandbox, &error);
 	if (start.request == 0)
 		return error;
 	request = requests_find(&s->requests, REQUEST_RULES, start.request);

@@ -107,8 +107,8 @@ tell(struct look *k, const char *a, const char *b, const char *c)
 	static const char more[] = ", and more";
 	char name[sizeof(k->ret->programs)];
 	char *list = k->ret->programs;
-	size_t len = (size_t)snprintf(name, sizeof(name), "%s%s%s%s", k->where,
-	    a, b, c);
+	size_t len =
+	    (size_t)snprintf(name, sizeof(name), "%s%s%s%s", k->where, a, b, c);
 	const char *between = k->used == 0 ? "" : ", ";
 
 	if (k->full || (len < sizeof(name) && is_told(list, name, len)))
@@ -119,7 +119,8 @@ tell(struct look *k, const char *a, const char *b, const char *c)
 		k->full = true;
 		return;
 	}
-	k->used = (size_t)(stpcpy(stpcpy(list + k->used, between), name) - list);
+	k->used =
+	    (size_t)(stpcpy(stpcpy(list + k->used, between), name) - list);
 }
 
 /* ------------------------------------------------ configuration */
@@ -197,8 +198,8 @@ typedef void entry_fn(struct look *, int dir, const char *name, unsigned depth);
 static void
 each(struct look *k, int dir, const char *name, entry_fn *fn, unsigned depth)
 {
-	int fd = path_open_beneath(dir, name,
-	    O_RDONLY | O_DIRECTORY | O_NONBLOCK);
+	int fd =
+	    path_open_beneath(dir, name, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
 	struct dirent *e;
 	DIR *d;
 
@@ -216,8 +217,7 @@ each(struct look *k, int dir, const char *name, entry_fn *fn, unsigned depth)
 		return;
 	}
 	while ((e = readdir(d)) != NULL) {
-		if (strcmp(e->d_name, ".") == 0 ||
-		    strcmp(e->d_name, "..") == 0)
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
 			continue;
 		if (++k->entries > ENTRIES_MAX) {
 			k->broken = true;

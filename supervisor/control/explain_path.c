@@ -151,8 +151,7 @@ judge_mount(struct judge *j, const struct plan_mount *mount)
 static void
 judge_private(struct judge *j)
 {
-	static const char gone[] =
-	    "private to the run, and gone with it";
+	static const char gone[] = "private to the run, and gone with it";
 	char remedy[EXPLAIN_TEXT_MAX];
 
 	mount_remedy(j, remedy, sizeof(remedy));
@@ -170,8 +169,7 @@ static void
 judge_system(struct judge *j)
 {
 	static const char rule[] = "system view";
-	static const char remedy[] =
-	    "a writable mount, /tmp or the run's home";
+	static const char remedy[] = "a writable mount, /tmp or the run's home";
 
 	allow(j, EXPLAIN_READ, "the host's own, read-only in every run");
 	deny(j, EXPLAIN_WRITE, rule, "the system is read-only in every run",
@@ -197,8 +195,7 @@ judge_generated(struct judge *j)
 static void
 judge_kernel(struct judge *j)
 {
-	static const char reason[] =
-	    "the kernel's: its own permissions decide";
+	static const char reason[] = "the kernel's: its own permissions decide";
 
 	allow(j, EXPLAIN_READ, reason);
 	allow(j, EXPLAIN_WRITE, reason);
@@ -221,8 +218,8 @@ judge_absent(struct judge *j)
 		allow(j, EXPLAIN_READ,
 		    "a directory on the way to mounts, with nothing else in "
 		    "it");
-		deny(j, EXPLAIN_WRITE, rule,
-		    "a directory on the way to mounts", remedy);
+		deny(j, EXPLAIN_WRITE, rule, "a directory on the way to mounts",
+		    remedy);
 	} else {
 		deny_all(j, rule, "it does not exist in the run", remedy);
 	}

@@ -30,7 +30,8 @@ log_errors(const struct conf_errors *errors)
 
 /* Nothing is sent to a run before all of them can be made (SPEC D13). */
 static int
-read_conf(struct control *control, struct conf **ret, struct conf_errors *errors)
+read_conf(struct control *control, struct conf **ret,
+    struct conf_errors *errors)
 {
 	struct conf *fresh;
 	int r = conf_load(control->conf_dir, control->conf_name,
@@ -332,8 +333,8 @@ wait_for(struct control *control, struct call *call, const struct conf *before,
 	r->control = control;
 	r->wait.fn = on_all;
 	LIST_INSERT_HEAD(&control->reloads, r, entry);
-	r->nrestart = conf_restart_needed(before, fresh, r->restart,
-	    RESTART_NAMES);
+	r->nrestart =
+	    conf_restart_needed(before, fresh, r->restart, RESTART_NAMES);
 	if (r->nrestart > RESTART_NAMES)
 		r->nrestart = RESTART_NAMES;
 	r->timer = evtimer_new(control->base, on_time, r);

@@ -330,7 +330,7 @@ renew_forget(struct control *control, const struct renew_wait *wait)
 				r->wait = NULL;
 }
 
-/* ---------------------------------------------------------------- the answer */
+/* --------------------------------------------------------------- the answer */
 
 static int
 take(struct session *s, const struct renewal *r)

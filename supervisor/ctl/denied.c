@@ -35,8 +35,9 @@ make_line(const msgpack_object *v, char *ret, size_t size)
 	const char *rule = rule_of(v), *remedy = rpc_str(v, "remedy");
 
 	if (is_dropped(v)) {
-		(void)snprintf(ret, size, "denied %s and others, too many to "
-			"tell one by one",
+		(void)snprintf(ret, size,
+		    "denied %s and others, too many to "
+		    "tell one by one",
 		    text_of(v, "action", "something"));
 		return;
 	}

@@ -89,8 +89,9 @@ on_killed_event(struct run *run, const msgpack_object *e)
 		    (unsigned long long)(run->options->timeout_ms + 999) /
 			1000);
 	else if (strcmp(cause, "manual") == 0)
-		follow_note(run, "the run was ended by stockadectl kill or "
-				 "another client");
+		follow_note(run,
+		    "the run was ended by stockadectl kill or "
+		    "another client");
 	else if (limit != 0)
 		follow_note(run,
 		    "the run was killed: %s (limit %s; give more with "

@@ -51,7 +51,7 @@ make_path(const char *typed, const char *dir)
 	cwd = getcwd(NULL, 0);
 	if (cwd == NULL)
 		return NULL;
-	n = dir == NULL  ? asprintf(&joined, "%s/%s", cwd, typed) :
+	n = dir == NULL ? asprintf(&joined, "%s/%s", cwd, typed) :
 	    *dir == '/' ? asprintf(&joined, "%s/%s", dir, typed) :
 			  asprintf(&joined, "%s/%s/%s", cwd, dir, typed);
 	if (n < 0) {
@@ -122,7 +122,8 @@ put_line(const msgpack_object *why)
 }
 
 static int
-put_answer(const struct ctl *ctl, const char *path, const msgpack_object *answer)
+put_answer(const struct ctl *ctl, const char *path,
+    const msgpack_object *answer)
 {
 	const char *decision = rpc_str(answer, "decision");
 	struct json j;

@@ -188,9 +188,8 @@ the_git_set(void **state)
 		".git/commondir", ".git/info/attributes",
 		".git/objects/info/alternates", ".git/modules/config",
 		".git/modules/a/config", ".git/modules/a/b/config",
-		".git/modules/a/b/hooks/post-checkout",
-		".git/modules/a/hooks", ".git/modules/a/commondir",
-		".git/worktrees/w/commondir",
+		".git/modules/a/b/hooks/post-checkout", ".git/modules/a/hooks",
+		".git/modules/a/commondir", ".git/worktrees/w/commondir",
 		".git/worktrees/w/config.worktree" };
 	static const char *const allowed[] = { ".git/index", ".git/config.lock",
 		".git/HEAD", ".git/refs/heads/hooks", ".git/info/exclude",
