@@ -164,6 +164,7 @@ read_config(struct settings *set, const char *path)
 	autofree char *text = NULL;
 	ssize_t len;
 
+	s->ticks = 0; /* one file is much work: look at the clock */
 	if (s->git.nconfigs++ >= SCAN_CONFIGS_MAX || !scan_step(s)) {
 		stopped(s, LOOKUP_STOP_GIT);
 		return;
