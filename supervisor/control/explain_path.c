@@ -120,14 +120,42 @@ is_on_host(const struct judge *j)
 	return j->in->found != NULL && j->in->found->error == 0;
 }
 
-static void
-mount_remedy(const struct judge *j, char *buf, size_t size)
+/* A path that is denied for reading in every run: which, or NULL. */
+static const char *
+read_denied(const struct judge *j)
 {
-	const char *path = j->path;
+	const char *home = j->in->plan->home;
+	const char *rest = j->path + strlen(home);
 
-	(void)snprintf(buf, size, "--mount '%s:ro'", path);
-	if (strchr(path, '\'') != NULL || strchr(path, ':') != NULL)
-		(void)snprintf(buf, size, "--mount");
+	if (!path_is_within(j->path, home) || *rest != '/')
+		return NULL;
+	for (size_t i = 0; i < lists_read_home_rows; i++) {
+		const char *entry = lists_read_home[i].path;
+		size_t len = strlen(entry);
+
+		if (strncmp(rest + 1, entry, len) == 0 &&
+		    (rest[1 + len] == '\0' || rest[1 + len] == '/'))
+			return entry;
+	}
+	return NULL;
+}
+
+/* What of the host is not in the view. */
+static void
+deny_absent(struct judge *j, enum explain_op op, const char *reason)
+{
+	const char *entry = read_denied(j);
+	char rule[PLAN_PATH_MAX + 16], remedy[EXPLAIN_TEXT_MAX];
+
+	SET(rule, "not mounted");
+	SET(remedy, "--mount '%s%s'", j->path, op == EXPLAIN_READ ? ":ro" : "");
+	if (strpbrk(j->path, "':") != NULL)
+		SET(remedy, "--mount");
+	if (entry != NULL) {
+		SET(rule, "~/%s (App.6)", entry);
+		SET(remedy, "a copy of what the run needs, in another place");
+	}
+	deny(j, op, rule, reason, remedy);
 }
 
 static void
@@ -152,14 +180,11 @@ static void
 judge_private(struct judge *j)
 {
 	static const char gone[] = "private to the run, and gone with it";
-	char remedy[EXPLAIN_TEXT_MAX];
 
-	mount_remedy(j, remedy, sizeof(remedy));
 	if (is_on_host(j) && j->in->found->kind != LOOKUP_DIR)
-		deny(j, EXPLAIN_READ, "not mounted",
+		deny_absent(j, EXPLAIN_READ,
 		    "the run has a place of its own here, and in it there is "
-		    "nothing of the host",
-		    remedy);
+		    "nothing of the host");
 	else
 		allow(j, EXPLAIN_READ, gone);
 	allow(j, EXPLAIN_WRITE, gone);
@@ -204,10 +229,8 @@ judge_kernel(struct judge *j)
 static void
 judge_absent(struct judge *j)
 {
-	static const char rule[] = "not mounted";
-	char remedy[EXPLAIN_TEXT_MAX];
+	static const char absent[] = "it does not exist in the run";
 
-	mount_remedy(j, remedy, sizeof(remedy));
 	if (path_is_within(j->path, "/etc")) {
 		deny(j, EXPLAIN_WRITE, "system view",
 		    "/etc is read-only in every run", "");
@@ -218,10 +241,11 @@ judge_absent(struct judge *j)
 		allow(j, EXPLAIN_READ,
 		    "a directory on the way to mounts, with nothing else in "
 		    "it");
-		deny(j, EXPLAIN_WRITE, rule, "a directory on the way to mounts",
-		    remedy);
+		deny_absent(j, EXPLAIN_WRITE,
+		    "a directory on the way to mounts");
 	} else {
-		deny_all(j, rule, "it does not exist in the run", remedy);
+		deny_absent(j, EXPLAIN_READ, absent);
+		deny_absent(j, EXPLAIN_WRITE, absent);
 	}
 }
 
@@ -252,25 +276,10 @@ judge_view(struct judge *j)
 
 /* ------------------------------------------------ masks */
 
-/* Which list a path that is denied for reading stands in. */
-static void
-read_rule(const struct judge *j, const char *mask, char *buf, size_t size)
-{
-	const char *home = j->in->plan->home;
-
-	(void)snprintf(buf, size, "denied for reading");
-	if (!path_is_within(mask, home) || strcmp(mask, home) == 0)
-		return;
-	for (size_t i = 0; i < lists_read_home_rows; i++)
-		if (strcmp(mask + strlen(home) + 1, lists_read_home[i].path) ==
-		    0)
-			(void)snprintf(buf, size, "~/%s (App.6)",
-			    lists_read_home[i].path);
-}
-
 static void
 judge_hidden(struct judge *j, const struct plan_mask *mask)
 {
+	const char *entry = read_denied(j);
 	char rule[PLAN_PATH_MAX + 16];
 
 	if (mask->system) {
@@ -280,7 +289,9 @@ judge_hidden(struct judge *j, const struct plan_mask *mask)
 		    "it cannot be executed by this or another name of it", "");
 		return;
 	}
-	read_rule(j, mask->path, rule, sizeof(rule));
+	SET(rule, "denied for reading");
+	if (entry != NULL)
+		SET(rule, "~/%s (App.6)", entry);
 	deny_all(j, rule,
 	    mask->how == PLAN_MASK_NO_FILE ? "it cannot be opened" :
 		strcmp(mask->path, j->path) == 0 ?
@@ -345,6 +356,30 @@ ask_table(const struct judge *j, unsigned asked, struct ruled *ret,
 	return true;
 }
 
+/* Whether the repository that the path is in was there at the launch: then it
+ * is protected, and new ones are another matter. */
+static bool
+is_old_repository(const struct judge *j)
+{
+	const struct plan *plan = j->in->plan;
+	const char *end = NULL;
+	char dir[PLAN_PATH_MAX + 1];
+
+	if (is_on_host(j))
+		return true;
+	for (const char *p = j->path; (p = strstr(p, "/.git")) != NULL; p++)
+		if (p[5] == '\0' || p[5] == '/')
+			end = p + 5;
+	if (end == NULL || (size_t)(end - j->path) >= sizeof(dir))
+		return false;
+	memcpy(dir, j->path, (size_t)(end - j->path));
+	dir[end - j->path] = '\0';
+	for (size_t i = 0; i < plan->nmasks; i++)
+		if (path_is_within(plan->masks[i].path, dir))
+			return true;
+	return false;
+}
+
 static void
 deny_by(struct judge *j, enum explain_op op, const struct ruled *r,
     const char *reason)
@@ -354,6 +389,8 @@ deny_by(struct judge *j, enum explain_op op, const struct ruled *r,
 
 	SET(rule, "%s (%s)", r->rule->text, r->rule->origin);
 	name_rules_remedy(r->rule, r->rel, remedy, sizeof(remedy));
+	if (r->rule->class == DFA_GIT && is_old_repository(j))
+		SET(remedy, "%s", refusals_mask_remedy(j->path));
 	deny(j, op, rule, reason, remedy);
 }
 

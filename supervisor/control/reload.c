@@ -233,21 +233,21 @@ put_warnings(const struct reload *r, struct rpc_out *out)
 		rpc_put_str(out, r->restart[i]);
 	if (w->frozen > 0) {
 		(void)snprintf(text, sizeof(text),
-		    "%zu suspended sessions take the name rules when they are "
-		    "resumed",
+		    "suspended sessions that take the name rules when they are "
+		    "resumed: %zu",
 		    w->frozen);
 		rpc_put_str(out, text);
 	}
 	if (w->failed > 0) {
 		(void)snprintf(text, sizeof(text),
-		    "%zu sessions keep their name rules, session %s is one",
+		    "sessions that keep their name rules: %zu, one is %s",
 		    w->failed, w->failed_id);
 		rpc_put_str(out, text);
 	}
 	if (w->pending > 0) {
 		(void)snprintf(text, sizeof(text),
-		    "%zu sessions have not yet said that they use the name "
-		    "rules",
+		    "sessions that have not yet said that they use the name "
+		    "rules: %zu",
 		    w->pending);
 		rpc_put_str(out, text);
 	}

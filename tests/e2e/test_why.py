@@ -117,11 +117,45 @@ def test_the_rest_of_the_view(service, live):
             (service.conf, "denied", "not mounted")):
         answer = explain(c, path, **where)
         assert (answer["decision"], answer["rule"]) == (decision, rule), path
-    assert explain(c, "/srv/x", **where)["remedy"] == "--mount '/srv/x:ro'"
+    answer = explain(c, "/srv/x", **where)
+    assert answer["remedy"] == "--mount '/srv/x:ro'"
+    assert by_operation(answer)["write"]["remedy"] == "--mount '/srv/x'"
+    # In a repository that was there nothing is lifted; in a new one it is.
+    for path, remedy in (
+            (".git/config", "git -c NAME=VALUE, or set it outside the run"),
+            ("sub/.git/hooks/new", "a change outside the run"),
+            ("later/.git/config", "--new-repositories, or a repository in "
+             "/tmp")):
+        assert explain(c, path, **where)["remedy"] == remedy, path
     answer = explain(c, ".git", **where)
     assert answer["decision"] == "partly"
     assert by_operation(answer)["rename"]["decision"] == "denied"
     assert live.sh("mv .git other")[0] != 0
+
+
+def test_what_is_never_read_is_not_proposed_as_a_mount(client, service):
+    answer = explain(client, "~/.ssh/id_ed25519",
+                     spec=client.spec("ssh", service.workdir()))
+    write = by_operation(answer)["write"]
+    assert answer["decision"] in ("allowed", "denied")
+    assert "--mount" not in answer["remedy"] + write.get("remedy", "")
+    where = os.path.join(HOME, ".ssh")
+    made = not os.path.exists(where)
+    if made:
+        os.makedirs(where)
+    with open(where + "/key.test", "w", encoding="ascii"):
+        pass
+    try:
+        give(where)
+        answer = explain(client, where + "/key.test",
+                         spec=client.spec("ssh", service.workdir()))
+        assert (answer["decision"], answer["rule"]) == ("denied",
+                                                        "~/.ssh (App.6)")
+        assert "--mount" not in answer["remedy"]
+    finally:
+        os.unlink(where + "/key.test")
+        if made:
+            os.rmdir(where)
 
 
 def test_the_table_is_told_without_a_path(live):
