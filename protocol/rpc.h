@@ -195,6 +195,9 @@ void rpc_add_u64(struct rpc_out *, const char *key, uint64_t);
 void rpc_add_str(struct rpc_out *, const char *key, const char *);
 /* Left out when the text is NULL or empty. */
 void rpc_add_text(struct rpc_out *, const char *key, const char *);
+/* Names of files and other bytes of a tree or a run: as log_clean() shows them,
+ * 4 KiB at most (SPEC L9). A str is UTF-8, and the peer may insist. */
+void rpc_add_clean(struct rpc_out *, const char *key, const char *);
 void rpc_add_bin(struct rpc_out *, const char *key, const void *, size_t len);
 void rpc_add_map(struct rpc_out *, const char *key); /* leaves it open */
 void rpc_add_array(struct rpc_out *, const char *key); /* leaves it open */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/log.h"
 #include "common/size.h"
 #include "protocol/rpc.h"
 
@@ -217,6 +218,15 @@ rpc_add_str(struct rpc_out *out, const char *key, const char *text)
 {
 	rpc_put_key(out, key);
 	rpc_put_str(out, text);
+}
+
+void
+rpc_add_clean(struct rpc_out *out, const char *key, const char *text)
+{
+	char clean[4096 + 1];
+
+	(void)log_clean(clean, sizeof(clean), text, strlen(text));
+	rpc_add_str(out, key, clean);
 }
 
 void

@@ -58,7 +58,7 @@ put_masks(const struct plan *plan, struct rpc_out *out)
 		if (mask->found && found++ >= FOUND_SHOWN)
 			continue;
 		rpc_open_map(out);
-		rpc_add_str(out, "path", mask->path);
+		rpc_add_clean(out, "path", mask->path);
 		rpc_add_str(out, "deny",
 		    mask->system ? "execute" : mask_names[mask->how].deny);
 		rpc_add_str(out, "how", mask_names[mask->how].how);
@@ -154,7 +154,7 @@ put_name_rules(const struct guard *guard, struct rpc_out *out)
 		const struct guard_rule *rule = &guard->rules[i];
 
 		rpc_open_map(out);
-		rpc_add_str(out, "pattern", rule->text);
+		rpc_add_clean(out, "pattern", rule->text);
 		rpc_add_str(out, "origin", rule->origin);
 		rpc_add_bool(out, "ignoreCase", rule->ignore_case);
 		rpc_add_text(out, "remedy", rule->remedy);

@@ -523,7 +523,7 @@ explain_path_put(const struct explain_path *e, struct rpc_out *out)
 		if (e->why[i].shown && !e->why[i].allowed)
 			first = &e->why[i];
 	rpc_add_str(out, "decision", decision_of(e));
-	rpc_add_str(out, "rule", first != NULL ? first->rule : "");
+	rpc_add_clean(out, "rule", first != NULL ? first->rule : "");
 	rpc_add_array(out, "why");
 	for (size_t i = 0; i < EXPLAIN_OPS; i++) {
 		const struct explain_why *w = &e->why[i];
@@ -533,7 +533,8 @@ explain_path_put(const struct explain_path *e, struct rpc_out *out)
 		rpc_open_map(out);
 		rpc_add_str(out, "operation", op_names[i]);
 		rpc_add_str(out, "decision", w->allowed ? "allowed" : "denied");
-		rpc_add_text(out, "rule", w->rule);
+		if (*w->rule != '\0')
+			rpc_add_clean(out, "rule", w->rule);
 		rpc_add_str(out, "reason", w->reason);
 		rpc_add_text(out, "remedy", w->remedy);
 		rpc_close(out);

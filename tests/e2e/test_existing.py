@@ -125,6 +125,25 @@ def test_exempt_and_ordinary_files_are_free(session):
     refused(attempt(s, "os.chmod('a.pem', 0o600)"), 1)
 
 
+def test_names_are_bytes(session):
+    names = [b"\xff\xfe.pem", b"a\nb.pem", b"x" * 251 + b".pem"]
+
+    def prepare(p):
+        for name in names:
+            with open(os.path.join(os.fsencode(p), name), "w",
+                      encoding="ascii"):
+                pass
+        os.symlink(b"\xff\xfe", os.path.join(os.fsencode(p), b".env"))
+
+    s = session(prepare=prepare)
+    refused(attempt(s, *["os.chmod(%r, 0o777)" % n for n in names],
+                    "write(%r)" % b"\xff\xfe"), 4)
+    plan = s.client.call("sandbox.explain",
+                         spec=s.client.spec("other", s.workdir))["plan"]
+    assert s.workdir + "/\\xff\\xfe.pem" in [
+        row["path"] for row in plan["denied"]]
+
+
 def test_many_existing_files(session):
     n = 3000
     s = session(prepare=lambda p: put(p, *["m/%d.pem" % i for i in range(n)]))
