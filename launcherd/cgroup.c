@@ -25,6 +25,7 @@
 #define LEFTOVER_MS 2000
 #define CPU_PERIOD_US 100000u
 #define RUN_PREFIX "run-"
+#define SERVICE_LEAF "stockade-service"
 
 struct cgroup_tree {
 	struct cgroup_layout layout;
@@ -166,43 +167,39 @@ remove_top(int parent_fd, const char *name)
 
 /* ---------------------------------------------------------------- the tree */
 
-/* Words of cgroup.subtree_control: what the children have. */
-static void
-learn_unified(int dirfd, bool ret[CGROUP_CONTROLLERS])
+/* Words of cgroup.controllers (what the directory has) or of
+ * cgroup.subtree_control (what its children have). True if one is of ours. */
+static bool
+learn_unified(int dirfd, const char *file, bool ret[CGROUP_CONTROLLERS])
 {
 	char text[512];
 	char *save = NULL;
+	bool any = false;
 
 	memset(ret, 0, CGROUP_CONTROLLERS * sizeof(*ret));
-	if (read_at(dirfd, "cgroup.subtree_control", text, sizeof(text)) <= 0)
-		return;
+	if (read_at(dirfd, file, text, sizeof(text)) <= 0)
+		return false;
 	for (char *word = strtok_r(text, " \n", &save); word != NULL;
 	     word = strtok_r(NULL, " \n", &save))
 		for (size_t i = 0; i < CGROUP_CONTROLLERS; i++)
 			if (strcmp(word,
 				cgroup_controller_name(
 				    (enum cgroup_controller)i)) == 0)
-				ret[i] = true;
+				any = ret[i] = true;
+	return any;
 }
 
-static int
-enable_below(int dirfd, bool *ret_any)
+/* One that is not there is not enabled; what is in force is learnt after. */
+static void
+enable_below(int dirfd)
 {
-	int busy = 0;
-
 	for (size_t i = 0; i < CGROUP_CONTROLLERS; i++) {
 		char word[16];
-		int error;
 
 		(void)snprintf(word, sizeof(word), "+%s",
 		    cgroup_controller_name((enum cgroup_controller)i));
-		error = write_at(dirfd, "cgroup.subtree_control", word);
-		if (error == 0)
-			*ret_any = true;
-		else if (error == -EBUSY)
-			busy = -EBUSY;
+		(void)write_at(dirfd, "cgroup.subtree_control", word);
 	}
-	return busy;
 }
 
 /*
@@ -218,7 +215,7 @@ move_service(struct cgroup_tree *tree)
 {
 	char text[16384];
 	char *save = NULL;
-	autoclose int leaf = make_top(tree->parent_fd, "stockade-service");
+	autoclose int leaf = make_top(tree->parent_fd, SERVICE_LEAF);
 
 	if (leaf < 0 ||
 	    read_at(tree->parent_fd, "cgroup.procs", text, sizeof(text)) <= 0)
@@ -243,6 +240,29 @@ move_service(struct cgroup_tree *tree)
 		if (pid == getppid() || parent == getppid())
 			(void)write_number(leaf, "cgroup.procs", (uint64_t)pid);
 	}
+}
+
+/*
+ * Whether controllers may be given to the children now. It must be asked
+ * before the first is: the threaded ones (pids, cpu) the kernel gives in spite
+ * of processes, but makes the directory the root of a threaded domain, and
+ * no process can enter a child of it ("domain invalid", admin-guide/cgroup-v2,
+ * Threads). The root of the tree alone is free of the rule, and has no type.
+ */
+static bool
+make_room(struct cgroup_tree *tree)
+{
+	bool has[CGROUP_CONTROLLERS];
+	char pids[32];
+
+	if (!learn_unified(tree->parent_fd, "cgroup.controllers", has))
+		return false;
+	if (faccessat(tree->parent_fd, "cgroup.type", F_OK, 0) < 0)
+		return true;
+	if (read_at(tree->parent_fd, "cgroup.procs", pids, sizeof(pids)) != 0)
+		move_service(tree);
+	return read_at(tree->parent_fd, "cgroup.procs", pids, sizeof(pids)) ==
+	    0;
 }
 
 static long
@@ -309,20 +329,17 @@ remove_runs(int dirfd)
 static int
 open_top(struct cgroup_tree *tree, const char *parent, bool ours)
 {
-	bool any = false;
-
 	tree->parent_fd = open_dir(AT_FDCWD, parent);
 	if (tree->parent_fd < 0)
 		return tree->parent_fd;
-	if (ours && enable_below(tree->parent_fd, &any) == -EBUSY) {
-		move_service(tree);
-		(void)enable_below(tree->parent_fd, &any);
-	}
+	if (ours && make_room(tree))
+		enable_below(tree->parent_fd);
 	tree->top_fd = make_top(tree->parent_fd, tree->name);
 	if (tree->top_fd < 0)
 		return tree->top_fd;
-	(void)enable_below(tree->top_fd, &any);
-	learn_unified(tree->top_fd, tree->unified);
+	enable_below(tree->top_fd);
+	(void)learn_unified(tree->top_fd, "cgroup.subtree_control",
+	    tree->unified);
 	return 0;
 }
 
@@ -344,8 +361,20 @@ root_has_memory(const struct cgroup_tree *tree)
 	if (fd < 0 ||
 	    strcmp(tree->layout.unified, tree->layout.unified_top) == 0)
 		return false;
-	learn_unified(fd, has);
+	(void)learn_unified(fd, "cgroup.subtree_control", has);
 	return has[CGROUP_MEMORY];
+}
+
+/* A launcherd that was started again was born in the leaf to which the first
+ * moved the service; the instance is beside it. */
+static void
+leave_leaf(char *path)
+{
+	char *slash = strrchr(path, '/');
+
+	if (slash != NULL && slash != path &&
+	    strcmp(slash + 1, SERVICE_LEAF) == 0)
+		*slash = '\0';
 }
 
 /*
@@ -357,8 +386,10 @@ root_has_memory(const struct cgroup_tree *tree)
 static int
 open_unified(struct cgroup_tree *tree)
 {
-	int error = open_top(tree, tree->layout.unified, true);
+	int error;
 
+	leave_leaf(tree->layout.unified);
+	error = open_top(tree, tree->layout.unified, true);
 	if (error == 0 && !has_memory(tree) && root_has_memory(tree)) {
 		(void)cgroup_kill(tree->top_fd);
 		(void)wait_empty(tree->top_fd, LEFTOVER_MS);
