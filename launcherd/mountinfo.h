@@ -8,8 +8,13 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct mountinfo {
+	/* Of the super block as the kernel has it, which stat(2) need not
+	 * tell (btrfs): major << 20 | minor. */
+	uint32_t dev;
+	bool read_only; /* the mount, not the super block */
 	char root[PATH_MAX]; /* of the mount in its file system */
 	char point[PATH_MAX];
 	char type[32];
