@@ -22,10 +22,12 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/memfd.h"
+#include "launcherd/guard/kernel.h"
 #include "launcherd/inside.h"
 #include "launcherd/launch.h"
 #include "launcherd/launcherd.h"
 #include "launcherd/mechanism.h"
+#include "launcherd/probe.h"
 #include "protocol/cause.h"
 #include "protocol/guard.h"
 #include "protocol/message.h"
@@ -43,6 +45,8 @@ enum broker_state { BROKER_STARTING, BROKER_UP };
 
 struct guarding {
 	struct run *run;
+	struct kernel_run *kernel; /* NULL: a broker */
+	bool mounted; /* init waits; kernel only */
 	int table_fd;
 	struct spawned child;
 	struct event *exit_event;
@@ -57,6 +61,27 @@ struct guarding {
 	size_t nreplacing; /* oldest first */
 	uint64_t replacing[REPLACING_MAX];
 };
+
+bool
+guarding_kernel(const struct guarding *g)
+{
+	return g != NULL && g->kernel != NULL;
+}
+
+int
+guarding_label(void *guarding, int pidfd)
+{
+	const struct guarding *g = guarding;
+
+	return kernel_run_label(g->kernel, pidfd);
+}
+
+void
+guarding_drain(struct guarding *g)
+{
+	if (guarding_kernel(g))
+		kernel_run_flush(g->kernel);
+}
 
 bool
 guarding_ready(const struct guarding *g)
@@ -78,6 +103,7 @@ guarding_free(struct guarding *g)
 	if (g->exit_event != NULL)
 		event_free(g->exit_event);
 	peer_free(g->peer);
+	kernel_run_free(g->kernel);
 	for (size_t i = 0; i < g->nrepositories; i++)
 		free(g->repositories[i].path);
 	close_all(&g->table_fd, 1);
@@ -99,8 +125,7 @@ failed(struct run *run, int error, const char *what)
 /* ---------------------------------------------------------------- the plan */
 
 static int
-check(struct run *run, const struct plan *plan, const struct source_user *user,
-    int guard_fd)
+check(struct run *run, const struct plan *plan, int guard_fd)
 {
 	const struct launcherd *l = run->l;
 	char why[MECHANISM_WHY_MAX];
@@ -129,7 +154,28 @@ check(struct run *run, const struct plan *plan, const struct source_user *user,
 		run_fail(run, API_GUARD_UNAVAILABLE, -ENOTSUP, "guard", why);
 		return -ENOTSUP;
 	}
-	if (l->broker_user.uid == user->uid)
+	return 0;
+}
+
+/* What the kernel cannot do for this run, a broker does, if it can. */
+static int
+choose(struct guarding *g, const struct source_user *user)
+{
+	struct run *run = g->run;
+	char why[MECHANISM_WHY_MAX];
+	int error = -EOPNOTSUPP;
+
+	if (run->l->guard == GUARD_BPF_LSM) {
+		error = kernel_run_make(run, g->table_fd, &g->kernel);
+		if (error == 0 || error != -EOPNOTSUPP)
+			return error < 0 ? failed(run, error, "bpf-lsm") : 0;
+		if (mechanism_check(run->l, GUARD_BROKER, why) < 0) {
+			run_fail(run, API_GUARD_UNAVAILABLE, error, "guard",
+			    why);
+			return error;
+		}
+	}
+	if (run->l->broker_user.uid == user->uid)
 		return failed(run, -EPERM, "a run of the broker's own user");
 	return 0;
 }
@@ -139,7 +185,7 @@ guarding_make(struct run *run, const struct plan *plan,
     const struct source_user *user, int guard_fd)
 {
 	autoclose int table = guard_fd;
-	int error = check(run, plan, user, table);
+	int error = check(run, plan, table);
 	struct guarding *g;
 
 	if (error < 0 || table < 0)
@@ -165,7 +211,7 @@ guarding_make(struct run *run, const struct plan *plan,
 	memcpy(g->inspect.groups.data, g->setup.groups.data,
 	    g->setup.groups.len);
 	run->guarding = g;
-	return 0;
+	return choose(g, user);
 }
 
 /* ---------------------------------------------------------------- the end */
@@ -211,6 +257,13 @@ guarding_replace(struct guarding *g, uint64_t request, int table_fd)
 
 	if (size < 0)
 		return (int)size;
+	if (guarding_kernel(g) && g->ready) {
+		int error = kernel_run_replace(g->kernel, table);
+
+		if (error == 0)
+			answer_rules(g, request, 0);
+		return error;
+	}
 	if (g == NULL || g->peer == NULL || !g->ready)
 		return -ESRCH;
 	if (g->nreplacing == REPLACING_MAX)
@@ -372,6 +425,38 @@ on_end(void *ctx, struct peer *peer, enum chan_end why, const char *text)
 
 /* ---------------------------------------------------------------- messages */
 
+/* 0, or -errno with the run's end. */
+static int
+arm_kernel(struct guarding *g)
+{
+	struct run *run = g->run;
+	char why[KERNEL_WHY_MAX];
+	int error = kernel_run_arm(g->kernel, why);
+
+	if (error < 0) {
+		run_fail(run, API_GUARD_UNAVAILABLE, error, "guard", why);
+		run_kill(run, RUN_CAUSE_SERVICE);
+		return error;
+	}
+	close_all(&g->table_fd, 1);
+	g->ready = true;
+	return 0;
+}
+
+void
+guarding_go(struct run *run)
+{
+	struct guarding *g = run->guarding;
+
+	if (guarding_kernel(g) && run->state == RUN_STARTING &&
+	    run->masking == NULL && g->mounted && !g->ready &&
+	    arm_kernel(g) < 0)
+		return;
+	if (run->state == RUN_STARTING && run->masking == NULL &&
+	    run->guarding != NULL && run->guarding->ready)
+		(void)PEER_SEND(run->init, init_go, .unused_ = 0);
+}
+
 static int
 on_ready(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
     size_t nfds)
@@ -384,8 +469,7 @@ on_ready(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
 	peer_set_state(peer, BROKER_UP);
 	close_all(&g->table_fd, 1);
 	g->ready = true;
-	if (g->run->state == RUN_STARTING)
-		(void)PEER_SEND(g->run->init, init_go, .unused_ = 0);
+	guarding_go(g->run);
 	return 0;
 }
 
@@ -407,6 +491,16 @@ on_failed(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
 	return 0;
 }
 
+/* What init tries before anything runs (SPEC D16) is no violation. */
+static bool
+is_verification(const struct msg_broker_denial *m)
+{
+	const char *name = strrchr(m->path, '/');
+
+	return m->pid == 1 && name != NULL &&
+	    strcmp(name + 1, GUARD_VERIFY_NAME) == 0;
+}
+
 static int
 on_denial(void *ctx, struct peer *peer, const union msg_any *any, int *fds,
     size_t nfds)
@@ -418,6 +512,12 @@ on_denial(void *ctx, struct peer *peer, const union msg_any *any, int *fds,
 	(void)peer;
 	(void)fds;
 	(void)nfds;
+	if (is_verification(m))
+		return 0;
+	if (g->run->probe != NULL) {
+		probe_denial(g->run->probe, m->count);
+		return 0;
+	}
 	memset(&msg, 0, sizeof(msg));
 	msg.sandbox = g->run->sandbox;
 	msg.action = m->action;
@@ -513,7 +613,13 @@ guarding_start(struct run *run, int listener_fd)
 {
 	struct guarding *g = run->guarding;
 	static const struct msg_broker_listen listen;
-	int listener = listener_fd, table, error = start(g);
+	int listener = listener_fd, table, error;
+
+	if (g->kernel != NULL) {
+		g->mounted = true;
+		return 0;
+	}
+	error = start(g);
 
 	table = fcntl(g->table_fd, F_DUPFD_CLOEXEC, 4);
 	if (error == 0 && table < 0)

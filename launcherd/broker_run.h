@@ -3,7 +3,7 @@
  * stockade-init sends the run's listener, there as long as the run.
  *
  *	init_listener ─▶ fork, broker_setup, broker_listen
- *	broker_ready ─▶ init_go ─▶ init_ready
+ *	broker_ready, masks mounted ─▶ init_go ─▶ verified (D16) ─▶ init_ready
  *
  * launcherd keeps no copy of the listener: with one, calls would wait for ever
  * once the broker is dead, instead of failing.
@@ -27,6 +27,12 @@ struct source_user;
 int guarding_make(struct run *, const struct plan *, const struct source_user *,
     int guard_fd);
 
+/* Whether the kernel guards the run by itself (launcherd/guard/kernel.h): then
+ * there is no broker, and no listener. NULL is fine. */
+bool guarding_kernel(const struct guarding *);
+/* For spawn_run: the label of such a run. */
+int guarding_label(void *guarding, int pidfd);
+
 /* Takes the listener. 0, or -errno after run_fail(); init is told to go on when
  * the broker is ready. */
 int guarding_start(struct run *, int listener_fd);
@@ -39,6 +45,9 @@ int guarding_start(struct run *, int listener_fd);
  */
 int guarding_replace(struct guarding *g, uint64_t request, int table_fd);
 
+/* Before the end of the run is told: what was refused and not told yet. NULL is
+ * fine. */
+void guarding_drain(struct guarding *);
 /* Before init is stopped: the kernel kills the broker with it. True:
  * run_stop_init() is called when the broker has told everything; if it never
  * does, the run's grace ends. False: there is nothing to wait for. */
@@ -56,6 +65,9 @@ size_t guarding_repositories(const struct guarding *); /* NULL is fine */
 const struct repository *guarding_repository(const struct guarding *, size_t i);
 const struct msg_inspect_begin *guarding_inspect(const struct guarding *);
 
+/* Lets init go on, to verify the guard, when all is mounted and the broker is
+ * ready: called when either comes to be. */
+void guarding_go(struct run *);
 /* Whether the broker has said that it is ready. */
 bool guarding_ready(const struct guarding *);
 /* Whether its process is not reaped, or has said what was not read yet; NULL

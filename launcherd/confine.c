@@ -6,6 +6,8 @@
  */
 #include <stddef.h>
 
+#include <linux/bpf.h>
+
 #include "common/confine.h"
 #include "common/size.h"
 #include "launcherd/launcherd.h"
@@ -28,7 +30,6 @@ static const struct confine_call denied[] = {
 	CONFINE_CALL("ioperm", "ports of the hardware"),
 	CONFINE_CALL("quotactl", "the host's quotas"),
 	CONFINE_CALL("syslog", "the kernel's messages"),
-	CONFINE_CALL("bpf", "programs in the kernel"),
 	CONFINE_CALL("perf_event_open", "looks into other processes"),
 	CONFINE_CALL("userfaultfd", "stops the kernel in a page fault"),
 	CONFINE_CALL("open_by_handle_at", "opens around every path"),
@@ -47,4 +48,41 @@ int
 launcherd_confine(void)
 {
 	return confine_seccomp(CONFINE_DENY_LIST, denied, ARRAY_LEN(denied));
+}
+
+/* What launcherd does with the guard's maps once they are there. */
+static bool
+is_permitted(unsigned command)
+{
+	static const unsigned permitted[] = { BPF_MAP_CREATE,
+		BPF_MAP_LOOKUP_ELEM, BPF_MAP_UPDATE_ELEM, BPF_MAP_DELETE_ELEM,
+		BPF_MAP_UPDATE_BATCH };
+
+	for (size_t i = 0; i < ARRAY_LEN(permitted); i++)
+		if (permitted[i] == command)
+			return true;
+	return false;
+}
+
+/*
+ * A list of what is denied cannot say "all but these": each other command below
+ * 64 is named, and every number with a higher bit is refused by that bit.
+ */
+int
+launcherd_confine_bpf(bool maps)
+{
+	static const char why[] = "programs in the kernel";
+	struct confine_call calls[64 + 26];
+	size_t n = 0;
+
+	if (!maps)
+		calls[n++] = (struct confine_call)CONFINE_CALL("bpf", why);
+	for (unsigned i = 0; maps && i < 64; i++)
+		if (!is_permitted(i))
+			calls[n++] = (struct confine_call)CONFINE_CALL_IF("bpf",
+			    0, UINT32_MAX, i, why);
+	for (unsigned bit = 6; maps && bit < 32; bit++)
+		calls[n++] = (struct confine_call)CONFINE_CALL_IF("bpf", 0,
+		    UINT64_C(1) << bit, UINT64_C(1) << bit, why);
+	return confine_seccomp(CONFINE_DENY_LIST, calls, n);
 }

@@ -15,6 +15,7 @@
 #include "launcherd/broker_run.h"
 #include "launcherd/cgroup.h"
 #include "launcherd/exec.h"
+#include "launcherd/guard/kernel.h"
 #include "launcherd/launcherd.h"
 #include "launcherd/probe.h"
 #include "launcherd/view.h"
@@ -79,6 +80,24 @@ open_cgroups(struct launcherd *l, const char *instance)
 		log_event(EV_LEFTOVER_REMOVED, LF_NUM(LK_COUNT, removed));
 }
 
+/* After the cgroups: what an earlier process has labelled is dead. */
+static int
+open_guard(struct launcherd *l, const struct msg_launcher_setup *msg)
+{
+	enum guard_mechanism guard =
+	    msg->probe != 0 ? l->guard_choice : l->guard;
+	int error;
+
+	/* A restart keeps to what was found; with `auto` nothing was. */
+	kernel_guard_open(l, msg->instance,
+	    guard == GUARD_BPF_LSM || (guard == GUARD_AUTO && msg->probe != 0));
+	error = launcherd_confine_bpf(l->kernel != NULL);
+	if (error < 0)
+		log_line(LOG_LEVEL_ERR, "stockade-launcherd: seccomp: %s",
+		    strerror(-error));
+	return error;
+}
+
 static int
 on_setup(void *ctx, struct peer *peer, const union msg_any *any, int *fds,
     size_t nfds)
@@ -121,6 +140,11 @@ on_setup(void *ctx, struct peer *peer, const union msg_any *any, int *fds,
 		return 0;
 	}
 	open_cgroups(l, msg->instance);
+	if (open_guard(l, msg) < 0) {
+		l->status = 1;
+		(void)event_base_loopbreak(l->base);
+		return 0;
+	}
 	if (msg->probe != 0)
 		probe_start(l);
 	return 0;

@@ -122,8 +122,9 @@ step_guard(struct launch *la)
 static int
 step_sources(struct launch *la)
 {
-	char reason[SOURCE_REASON_MAX];
-	int error =
+	char reason[SOURCE_REASON_MAX] = "";
+	int error = la->order->probe != NULL && la->plan->nmounts == 1 ?
+	    sources_take(la->order->scratch_fd, &la->sources) :
 	    sources_open(la->plan, &la->order->user, &la->sources, reason);
 
 	if (error == -ENOTRECOVERABLE)
@@ -402,6 +403,9 @@ step_spawn(struct launch *la)
 		.args_fd = la->args_fd,
 		.fds = la->args.fds,
 		.nfds = la->args.nfds,
+		.arm = guarding_kernel(la->run->guarding) ? guarding_label :
+							   NULL,
+		.arm_ctx = la->run->guarding,
 	};
 	int error = spawn_run(&spawn, &la->run->bwrap);
 
@@ -434,6 +438,7 @@ step_setup(struct launch *la)
 	}
 	MSG_SET_STR(msg->home, la->plan->home);
 	msg->userns = la->plan->userns;
+	msg->kernel = guarding_kernel(la->run->guarding);
 	len = msg_encode(MSG_init_setup, msg, PROC_LAUNCHERD, PROC_INIT, 1, buf,
 	    sizeof(buf));
 	free(msg);

@@ -35,6 +35,8 @@ struct launcherd {
 	enum guard_mechanism guard; /* in force; GUARD_AUTO: none */
 	enum guard_mechanism guard_choice; /* for the probe */
 	int connect_fd; /* O_PATH, stockade-connect; -1: not there */
+	struct kernel_guard *kernel; /* launcherd/guard/kernel.h; NULL: */
+	char kernel_why[256];
 	struct netns_home home;
 	struct netns spare; /* made ahead for the next launch; fds -1: none */
 	struct event *spare_timer;
@@ -56,8 +58,14 @@ extern const struct peer_ops launcherd_peer_ops;
 void
 launcherd_panic(struct launcherd *, const char *why) __attribute__((noreturn));
 
-/* deny-list seccomp, last step of start-up (confine.c). 0 or -errno. */
+/*
+ * deny-list seccomp, last step of start-up (confine.c), and the last step of
+ * set-up, when the guard's programs are in the kernel: from then on bpf(2) is
+ * refused, but for what works on maps where `maps`. Every child is born so. 0
+ * or -errno.
+ */
 int launcherd_confine(void);
+int launcherd_confine_bpf(bool maps);
 
 /* Descriptors that must be free before work is taken on, most for what keeps
  * most: so that messages arrive whole and what lives can still be ended. */

@@ -25,6 +25,7 @@
 #include "common/proc.h"
 #include "common/size.h"
 #include "launcherd/cgroup.h"
+#include "launcherd/guard/kernel.h"
 #include "launcherd/launch.h"
 #include "launcherd/launcherd.h"
 #include "launcherd/probe.h"
@@ -161,6 +162,7 @@ finish(struct launcherd *l)
 		cgroup_tree_kill(l->cgroups, KILL_WAIT_MS);
 	lookups_done(l);
 	runs_done(l);
+	kernel_guard_close(l, true);
 	probe_free(l->probe);
 	if (l->view_event != NULL)
 		event_free(l->view_event);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "launcherd/broker_run.h"
 #include "launcherd/inside.h"
 #include "launcherd/launch.h"
 #include "launcherd/launcherd.h"
@@ -118,6 +119,8 @@ on_exit_event(evutil_socket_t fd, short what, void *arg)
 		masking_free(k);
 		if (run->init_ready)
 			run_ready(run);
+		else
+			guarding_go(run);
 	} else if (run->state == RUN_STARTING && !run_check_oom(run)) {
 		fail_by_report(k, status);
 		run_kill(run, RUN_CAUSE_SERVICE);

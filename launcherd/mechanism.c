@@ -79,8 +79,8 @@ check_broker(const struct launcherd *l, char why[MECHANISM_WHY_MAX])
 static int
 check_bpf(const struct launcherd *l, char why[MECHANISM_WHY_MAX])
 {
-	(void)l;
-	return missing(why, -EOPNOTSUPP, "not built in");
+	return l->kernel != NULL ? 0 :
+				   missing(why, -EOPNOTSUPP, l->kernel_why);
 }
 
 /* In the order of `auto`. */
@@ -112,5 +112,6 @@ mechanism_check(const struct launcherd *l, enum guard_mechanism mechanism,
 	for (size_t i = 0; i < ARRAY_LEN(table); i++)
 		if (table[i].id == mechanism)
 			return table[i].check(l, why);
-	return missing(why, -EINVAL, "no such mechanism");
+	return missing(why, -EOPNOTSUPP,
+	    "no mechanism for name rules has passed its test");
 }

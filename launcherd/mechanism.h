@@ -11,7 +11,7 @@
 
 #include "protocol/cause.h"
 
-#define MECHANISM_WHY_MAX 128
+#define MECHANISM_WHY_MAX 256
 
 struct launcherd;
 

@@ -21,10 +21,13 @@
 #include "common/size.h"
 #include "launcherd/cgroup.h"
 #include "launcherd/exec.h"
+#include "launcherd/init/probe.h"
 #include "launcherd/launcherd.h"
 #include "launcherd/mechanism.h"
+#include "launcherd/probe_guard.h"
 #include "launcherd/run.h"
 #include "launcherd/spawn.h"
+#include "launcherd/view.h"
 #include "protocol/message.h"
 #include "protocol/plan.h"
 
@@ -48,6 +51,11 @@ struct probe {
 	bool exited;
 	struct event *out_event;
 	struct event *timer;
+	/* The second part, once for each mechanism that may be there. */
+	enum guard_mechanism guard; /* being tried */
+	int scratch_fd; /* -1: the first part */
+	uint64_t denials;
+	char why[PROBE_DETAIL_MAX + 1]; /* the others are not in force */
 };
 
 static void __attribute__((format(printf, 4, 5)))
@@ -203,13 +211,7 @@ static void
 probe_report(struct probe *p)
 {
 	struct launcherd *l = p->l;
-	struct msg_probe_done done = { .tools = p->tools };
-	enum guard_mechanism m = mechanism_next(l->guard_choice, GUARD_AUTO);
-	char why[MECHANISM_WHY_MAX];
-
-	while (m != GUARD_AUTO && mechanism_check(l, m, why) < 0)
-		m = mechanism_next(l->guard_choice, m);
-	done.guard = l->guard = m;
+	struct msg_probe_done done = { .tools = p->tools, .guard = l->guard };
 	for (unsigned i = 0; i < PROBE_ROW_COUNT; i++) {
 		struct msg_probe_row row = { .row = i,
 			.available = p->rows[i].available };
@@ -240,6 +242,7 @@ probe_free(struct probe *p)
 	if (p->timer != NULL)
 		event_free(p->timer);
 	close_all(&p->out_fd, 1);
+	close_all(&p->scratch_fd, 1);
 	free(p);
 }
 
@@ -252,7 +255,7 @@ probe_settle(struct probe *p)
 	if (p->run == NULL || !p->out_ended || !p->exited)
 		return;
 	probe_parse_rows(p->text, p->len, p->rows);
-	if (!p->rows[PROBE_NAMESPACES].known)
+	if (p->scratch_fd < 0 && !p->rows[PROBE_NAMESPACES].known)
 		set_error(p, "the confined child printed no complete result");
 	run_kill(p->run, RUN_CAUSE_EXIT);
 }
@@ -291,7 +294,7 @@ on_timer(evutil_socket_t fd, short what, void *arg)
 }
 
 static int
-seal_exec_plan(void)
+seal_exec_plan(bool guard)
 {
 	struct exec_plan *plan = calloc(1, sizeof(*plan));
 	struct wire_out out;
@@ -300,9 +303,10 @@ seal_exec_plan(void)
 	if (plan == NULL)
 		return fd;
 	plan->cwd = "/";
-	plan->nargv = 2;
+	plan->nargv = guard ? 3 : 2;
 	plan->argv[0] = "/run/stockade/init";
 	plan->argv[1] = "probe";
+	plan->argv[2] = "guard";
 	plan->nenv = 1;
 	plan->env[0] = "PATH=/usr/bin:/bin";
 	wire_out_init(&out);
@@ -325,7 +329,7 @@ start_child(struct probe *p)
 		return -errno;
 	p->out_fd = out[0];
 	fds[2] = out[1];
-	fds[0] = seal_exec_plan();
+	fds[0] = seal_exec_plan(p->scratch_fd >= 0);
 	fds[1] = fcntl(p->l->null_fd, F_DUPFD_CLOEXEC, 4);
 	fds[3] = fcntl(p->l->null_fd, F_DUPFD_CLOEXEC, 4);
 	if (fds[0] < 0 || fds[1] < 0 || fds[3] < 0 ||
@@ -376,6 +380,18 @@ probe_exec_exit(struct probe *p, struct run *run, uint64_t status,
 	probe_settle(p);
 }
 
+static void guard_next(struct probe *);
+static void guard_gone(struct probe *, const struct run_failure *);
+
+/* What the second part needs, the first has found to work. */
+static bool
+can_go_on(const struct probe *p, bool was_ready)
+{
+	return was_ready && p->error[0] == '\0' &&
+	    p->rows[PROBE_NAMESPACES].available &&
+	    p->rows[PROBE_SECCOMP].available;
+}
+
 void
 probe_run_gone(struct probe *p, const struct run_failure *failure)
 {
@@ -383,6 +399,11 @@ probe_run_gone(struct probe *p, const struct run_failure *failure)
 	char text[RUN_STEP_MAX + RUN_REASON_MAX + 4];
 
 	p->run = NULL;
+	(void)evtimer_del(p->timer);
+	if (p->scratch_fd >= 0) {
+		guard_gone(p, failure);
+		return;
+	}
 	if (!was_ready) {
 		(void)snprintf(text, sizeof(text), "%s: %s",
 		    failure != NULL ? failure->step : "start",
@@ -391,12 +412,15 @@ probe_run_gone(struct probe *p, const struct run_failure *failure)
 		set_row(p, PROBE_NAMESPACES, false, "%.*s", PROBE_DETAIL_MAX,
 		    text);
 	}
-	probe_report(p);
+	if (can_go_on(p, was_ready))
+		guard_next(p);
+	else
+		probe_report(p);
 }
 
-/* The plan of an empty run. */
+/* The plan of an empty run, and of one with a guarded place. */
 static int
-seal_plan(void)
+seal_plan(bool guard)
 {
 	struct plan *plan = calloc(1, sizeof(*plan));
 	struct wire_out out;
@@ -410,6 +434,8 @@ seal_plan(void)
 	plan->limits.tmp_bytes = 1u << 20;
 	plan->limits.home_bytes = 1u << 20;
 	plan->limits.shm_bytes = 1u << 20;
+	if (guard)
+		probe_guard_plan(plan);
 	wire_out_init(&out);
 	plan_encode(plan, &out);
 	if (!out.err)
@@ -419,11 +445,149 @@ seal_plan(void)
 	return fd;
 }
 
+/* ---------------------------------------------------------------- guard */
+
+void
+probe_denial(struct probe *p, uint64_t count)
+{
+	p->denials += count;
+}
+
+/* Why the mechanism that was tried is not in force. */
+static void
+not_in_force(struct probe *p, const char *why)
+{
+	size_t len = strlen(p->why);
+
+	(void)snprintf(p->why + len, sizeof(p->why) - len, "%s%s: %s",
+	    len > 0 ? "; " : "", guard_mechanism_name(p->guard), why);
+}
+
+static void
+guard_report(struct probe *p)
+{
+	const char *none = "no mechanism is in force";
+
+	set_row(p, PROBE_GUARD_READ, false, "%s", none);
+	set_row(p, PROBE_GUARD_CONNECT, false, "%s", none);
+	if (p->l->guard == GUARD_AUTO)
+		set_row(p, PROBE_GUARD_CREATE, false, "%s", p->why);
+	else
+		set_row(p, PROBE_GUARD_CREATE, true, "%s%s%s",
+		    guard_mechanism_name(p->l->guard),
+		    p->why[0] != '\0' ? "; " : "", p->why);
+	if (p->l->guard == GUARD_BROKER) {
+		set_row(p, PROBE_GUARD_READ, false,
+		    "not by broker: what is there at launch is masked");
+		set_row(p, PROBE_GUARD_CONNECT, false,
+		    "not by broker: sockets that are there at launch are "
+		    "masked");
+	}
+	probe_report(p);
+}
+
+/* The same run as any guarded one, with the mechanism that is tried in force. */
+static int
+guard_launch(struct probe *p)
+{
+	struct run_order order = {
+		.user = { .uid = PROBE_ID, .gid = PROBE_ID },
+		.probe = p,
+	};
+	int plan_fd, table_fd;
+
+	p->len = 0;
+	p->out_ended = p->exited = false;
+	p->denials = 0;
+	close_all(&p->out_fd, 1);
+	close_all(&p->scratch_fd, 1);
+	p->rows[PROBE_GUARD_CREATE].known = false;
+	p->scratch_fd = view_scratch(p->l->view);
+	if (p->scratch_fd < 0)
+		return p->scratch_fd;
+	order.scratch_fd = p->scratch_fd;
+	plan_fd = seal_plan(true);
+	table_fd = probe_guard_table();
+	if (plan_fd < 0 || table_fd < 0) {
+		close_all(&plan_fd, 1);
+		close_all(&table_fd, 1);
+		return -ENOMEM;
+	}
+	p->l->guard = p->guard;
+	run_launch(p->l, &order, plan_fd, table_fd);
+	return 0;
+}
+
+/* Tries the mechanisms that are left, until one passes. */
+static void
+guard_next(struct probe *p)
+{
+	char why[MECHANISM_WHY_MAX];
+	int error;
+
+	for (;;) {
+		p->guard = mechanism_next(p->l->guard_choice, p->guard);
+		if (p->guard == GUARD_AUTO)
+			break;
+		error = mechanism_check(p->l, p->guard, why);
+		if (error == 0) {
+			error = guard_launch(p);
+			if (error == 0)
+				return; /* guard_gone() goes on */
+			(void)snprintf(why, sizeof(why), "%s",
+			    strerror(-error));
+		}
+		not_in_force(p, why);
+	}
+	guard_report(p);
+}
+
+/* The run of the test is over. NULL: it passed. */
+static const char *
+guard_verdict(const struct probe *p, const struct run_failure *failure,
+    char *text, size_t size)
+{
+	const struct probe_result *row = &p->rows[PROBE_GUARD_CREATE];
+
+	if (failure != NULL) {
+		(void)snprintf(text, size, "%.200s", failure->reason);
+		return text;
+	}
+	if (!row->known)
+		return p->error[0] != '\0' ? p->error :
+					     "its test printed no result";
+	if (!row->available) {
+		(void)snprintf(text, size, "%s", row->detail);
+		return text;
+	}
+	if (!probe_guard_clean(p->scratch_fd))
+		return "its test left something on disk";
+	if (p->denials != PROBE_GUARD_DENIALS)
+		return "its test was not told as three refusals";
+	return NULL;
+}
+
+static void
+guard_gone(struct probe *p, const struct run_failure *failure)
+{
+	char text[PROBE_DETAIL_MAX + 1];
+	const char *why = guard_verdict(p, failure, text, sizeof(text));
+
+	view_scratch_done(p->l->view);
+	/* Its faults are not those of the sandbox. */
+	p->error[0] = '\0';
+	if (why == NULL) {
+		guard_report(p);
+		return;
+	}
+	p->l->guard = GUARD_AUTO;
+	not_in_force(p, why);
+	guard_next(p);
+}
+
 void
 probe_start(struct launcherd *l)
 {
-	static const unsigned later[] = { PROBE_GUARD_CREATE, PROBE_GUARD_READ,
-		PROBE_GUARD_CONNECT, PROBE_EGRESS_TRANSPARENT };
 	struct run_order order = {
 		.user = { .uid = PROBE_ID, .gid = PROBE_ID },
 	};
@@ -439,17 +603,16 @@ probe_start(struct launcherd *l)
 		return;
 	}
 	p->l = l;
-	p->out_fd = -1;
+	p->out_fd = p->scratch_fd = -1;
 	l->probe = p;
-	for (size_t i = 0; i < ARRAY_LEN(later); i++)
-		set_row(p, later[i], false, "not in this version");
+	set_row(p, PROBE_EGRESS_TRANSPARENT, false, "not in this version");
 	check_bwrap(p);
 	check_cgroup(p);
 	if ((p->tools & TOOL_USABLE) == 0 || !p->rows[PROBE_CGROUP].available) {
 		probe_report(p);
 		return;
 	}
-	fd = seal_plan();
+	fd = seal_plan(false);
 	if (fd < 0) {
 		set_error(p, strerror(-fd));
 		probe_report(p);

@@ -40,6 +40,9 @@ void probe_exec_answer(struct probe *, struct run *, int error);
 void
 probe_exec_exit(struct probe *, struct run *, uint64_t status, uint64_t signal);
 
+/* The guard of the probe's run has refused something, so many times. */
+void probe_denial(struct probe *, uint64_t count);
+
 /*
  * Pure parts. The text comes from inside a sandbox: lines "name ok|fail
  * detail"; rows that the table does not know are checked too (any that is not

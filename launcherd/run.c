@@ -21,6 +21,7 @@
 #include "common/log.h"
 #include "launcherd/broker_run.h"
 #include "launcherd/exec.h"
+#include "launcherd/guard/kernel.h"
 #include "launcherd/inspect.h"
 #include "launcherd/launch.h"
 #include "launcherd/launcherd.h"
@@ -141,6 +142,7 @@ run_gone(struct run *run)
 
 	TAILQ_REMOVE(&l->runs.list, run, entry);
 	l->runs.count--;
+	guarding_drain(run->guarding);
 	if (run->probe != NULL) {
 		probe_run_gone(run->probe, run->failure);
 	} else if (!run->was_ready) {
@@ -152,6 +154,9 @@ run_gone(struct run *run)
 		prepare(l, 0);
 	}
 	run_free(run);
+	/* The probe has found another mechanism, or none. */
+	if (l->probe == NULL && l->guard != GUARD_BPF_LSM)
+		kernel_guard_close(l, true);
 	/* What many runs leave lies between what goes on living. */
 	if (++l->runs.gone % TRIM_EVERY == 0)
 		(void)malloc_trim(0);
@@ -437,16 +442,21 @@ on_init_listener(void *ctx, struct peer *peer, const union msg_any *msg,
 
 	(void)peer;
 	(void)msg;
-	if (run->guarding == NULL || run->state != RUN_STARTING) {
+	if (run->guarding == NULL || run->state != RUN_STARTING ||
+	    guarding_kernel(run->guarding) != (nfds == 0)) {
 		close_all(fds, nfds);
-		return run->guarding == NULL ? -EPROTO : 0;
+		return run->guarding == NULL || run->state == RUN_STARTING ?
+		    -EPROTO :
+		    0;
 	}
 	/* They go on side by side; the broker opens nothing yet. */
-	error = guarding_start(run, take_fd(&fds[0]));
+	error = guarding_start(run, nfds > 0 ? take_fd(&fds[0]) : -1);
 	if (error == 0)
 		error = masking_start(run);
 	if (error < 0)
 		run_kill(run, RUN_CAUSE_SERVICE);
+	else if (guarding_kernel(run->guarding))
+		guarding_go(run);
 	return 0;
 }
 
@@ -455,7 +465,7 @@ on_init_failed(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
     size_t nfds)
 {
 	struct run *run = ctx;
-	char reason[160];
+	char reason[RUN_REASON_MAX];
 	bool guard;
 
 	(void)peer;

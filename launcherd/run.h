@@ -129,6 +129,7 @@ struct run_order {
 	uint64_t request;
 	struct source_user user;
 	struct probe *probe;
+	int scratch_fd; /* of a probe whose plan has a mount: that */
 };
 
 /*

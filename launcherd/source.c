@@ -489,6 +489,33 @@ source_masks_free(struct source_mask *masks, size_t n)
 	free(masks);
 }
 
+int
+sources_take(int fd, struct sources *ret)
+{
+	struct sources s = { 0 };
+	char real[PLAN_PATH_MAX + 1];
+	int error = path_of_fd(fd, real, sizeof(real));
+
+	s.mounts = calloc(1, sizeof(*s.mounts));
+	s.masks = calloc(1, sizeof(*s.masks));
+	s.reals = calloc(2, sizeof(*s.reals));
+	if (error == 0 &&
+	    (s.mounts == NULL || s.masks == NULL || s.reals == NULL))
+		error = -ENOMEM;
+	if (error == 0) {
+		s.mounts[0] = fcntl(fd, F_DUPFD_CLOEXEC, 4);
+		s.reals[0] = strdup(real);
+		s.nmounts = s.mounts[0] >= 0;
+		if (s.mounts[0] < 0 || s.reals[0] == NULL)
+			error = -ENOMEM;
+	}
+	if (error < 0)
+		sources_close(&s);
+	else
+		*ret = s;
+	return error;
+}
+
 void
 sources_close(struct sources *s)
 {

@@ -54,6 +54,9 @@ struct sources {
  */
 int sources_open(const struct plan *, const struct source_user *,
     struct sources *ret, char ret_reason[SOURCE_REASON_MAX]);
+/* A directory of our own as the plan's only mount; it is duplicated. 0 or
+ * -errno. */
+int sources_take(int fd, struct sources *ret);
 void sources_close(struct sources *);
 /* Writes "<what> <path>: <why>" with the path cleaned, and the error's own text
  * for a NULL. Returns error. */

@@ -23,6 +23,7 @@
 
 #include "config.h"
 
+#include "common/cleanup.h"
 #include "common/priv.h"
 #include "common/proc.h"
 #include "launcherd/broker_user.h"
@@ -122,13 +123,60 @@ static void __attribute__((noreturn)) run_child(const struct spawn_run *in)
 	child_fail(BWRAP_PATH, -errno);
 }
 
+/* The child goes on when it has read a byte; the end of the pipe ends it. */
 int
 spawn_run(const struct spawn_run *in, struct spawned *ret)
 {
-	int r = clone_child(in->cgroup->fd, ret);
+	int go[2] = { -1, -1 }, r, error = 0;
+	char byte = 0;
+
+	if (in->arm != NULL && pipe2(go, O_CLOEXEC) < 0)
+		return -errno;
+	r = clone_child(in->cgroup->fd, ret);
+	if (r == 0) {
+		close_all(&go[1], 1);
+		if (in->arm != NULL && read(go[0], &byte, 1) != 1)
+			_exit(SPAWN_FAILED);
+		run_child(in);
+	}
+	if (r > 0 && in->arm != NULL) {
+		error = in->arm(in->arm_ctx, ret->pidfd);
+		if (error == 0 && write(go[1], &byte, 1) != 1)
+			error = -EIO;
+	}
+	close_all(go, 2);
+	if (error < 0) {
+		spawn_kill(ret);
+		(void)waitpid(ret->pid, NULL, 0);
+		ret->pid = 0;
+		close_all(&ret->pidfd, 1);
+	}
+	return r < 0 ? r : error;
+}
+
+static void __attribute__((noreturn)) guard_child(int libexec_fd,
+    const char *verb, const char *dir, int null_fd, int out_fd)
+{
+	char name[] = "stockade-guard", word[16], where[128];
+	char *const argv[] = { name, word, where, NULL };
+
+	(void)snprintf(word, sizeof(word), "%s", verb);
+	(void)snprintf(where, sizeof(where), "%s", dir);
+	child_stdio(null_fd, out_fd, null_fd, null_fd);
+	default_signals();
+	(void)syscall(SYS_execveat, libexec_fd, "stockade-guard", argv,
+	    child_env, 0);
+	_exit(SPAWN_FAILED);
+}
+
+int
+spawn_guard(int libexec_fd, const char *verb, const char *dir, int null_fd,
+    int out_fd, struct spawned *ret)
+{
+	int r = clone_child(-1, ret);
 
 	if (r == 0)
-		run_child(in);
+		guard_child(libexec_fd, verb, dir, null_fd, out_fd);
 	return r < 0 ? r : 0;
 }
 

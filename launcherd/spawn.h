@@ -25,6 +25,10 @@ struct spawn_run {
 	int args_fd;
 	const int *fds; /* further descriptors that are inherited */
 	size_t nfds;
+	/* NULL, or called with the child's pidfd while it waits, before it has
+	 * done anything; what it returns is spawn_run's failure. */
+	int (*arm)(void *ctx, int pidfd);
+	void *arm_ctx;
 };
 
 struct spawned {
@@ -42,6 +46,11 @@ int spawn_run(const struct spawn_run *, struct spawned *ret);
  */
 int
 spawn_lookup(int libexec_fd, int channel_fd, int null_fd, struct spawned *ret);
+
+/* libexec_fd/stockade-guard with these arguments and standard output; as root
+ * with launcherd's capabilities. 0 or -errno. */
+int spawn_guard(int libexec_fd, const char *verb, const char *dir, int null_fd,
+    int out_fd, struct spawned *ret);
 
 struct spawn_broker {
 	const struct cgroup_tree *tree;

@@ -23,6 +23,7 @@
 #include "common/size.h"
 
 #define VIEW_DIR "view"
+#define SCRATCH_DIR "scratch"
 #define DEPTH_MAX 8
 #define ENTRIES_MAX 256
 #define FILES_MAX 20000
@@ -497,6 +498,33 @@ int
 view_denied_fd(const struct view *view)
 {
 	return view->denied_fd;
+}
+
+int
+view_scratch(const struct view *view)
+{
+	autoclose int own = -1;
+	autoclose int tree = -1;
+
+	view_scratch_done(view);
+	/* Nobody else gets through the first one. */
+	if (mkdirat(view->dir_fd, SCRATCH_DIR, 0700) < 0)
+		return -errno;
+	own = openat(view->dir_fd, SCRATCH_DIR,
+	    O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (own < 0 || mkdirat(own, "tree", 0700) < 0)
+		return -errno;
+	tree = openat(own, "tree",
+	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (tree < 0 || fchmod(tree, 0777) < 0)
+		return -errno;
+	return take_fd(&tree);
+}
+
+void
+view_scratch_done(const struct view *view)
+{
+	remove_entry(view->dir_fd, SCRATCH_DIR, 0);
 }
 
 static int

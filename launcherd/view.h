@@ -47,6 +47,11 @@ void view_changed(struct view *);
 int view_empty_fd(const struct view *);
 int view_denied_fd(const struct view *);
 
+/* An empty directory that any run may write in, for the probe: a descriptor
+ * that is the caller's, or -errno. There is one at a time. */
+int view_scratch(const struct view *);
+void view_scratch_done(const struct view *);
+
 /* The current copy, made at the first call (the probe's, at start) and anew if
  * the host's changed. Take and give back; the
  * last one that gives back an old copy removes it. NULL: it could not be

@@ -20,6 +20,9 @@
 #define GUARD_VERSION 4
 #define GUARD_PATH_MAX 4095
 #define GUARD_TEXT_MAX 4200 /* a pattern with what stands before it */
+/* Forbidden by the rules of every run, at any depth: what launches verify
+ * themselves with (SPEC D16). */
+#define GUARD_VERIFY_NAME ".stockade-verify"
 #define GUARD_ORIGIN_MAX 160
 #define GUARD_REMEDY_MAX 4300
 #define GUARD_BYTES_MAX (16u << 20)

@@ -40,6 +40,7 @@
 #include "launcherd/init/guard.h"
 #include "launcherd/init/ids.h"
 #include "launcherd/init/probe.h"
+#include "launcherd/init/verify.h"
 #include "launcherd/init/setup.h"
 #include "protocol/message.h"
 #include "protocol/plan.h"
@@ -67,6 +68,8 @@ struct init {
 	int signals;
 	unsigned landlock_abi;
 	struct command commands[EXECS_MAX];
+	size_t nplaces; /* guarded, with rules; until they are verified */
+	char *places[PLAN_ROOTS_MAX];
 };
 
 static void
@@ -120,11 +123,21 @@ enter_guard_domain(struct init *in, const struct plan *plan)
  * make a name: there is nobody yet to answer, and we would wait for ever.
  */
 static void
-arm_guard(struct init *in)
+arm_guard(struct init *in, bool kernel)
 {
 	static const struct msg_init_listener msg;
-	int fd = guard_listener();
+	int fd;
 
+	if (kernel) {
+		in->state = INIT_ARMED;
+		say(in, MSG_init_listener, &msg, NULL, 0);
+		return;
+	}
+	fd = guard_listener();
+
+	if (fd == -EBUSY)
+		setup_failed(in, fd,
+		    "guard: another program has a seccomp listener above");
 	if (fd < 0)
 		setup_failed(in, fd, "guard: listener");
 	in->state = INIT_ARMED;
@@ -180,12 +193,28 @@ become_run(struct init *in, const struct msg_init_setup *m,
 	if (r < 0)
 		setup_failed(in, r, step);
 	/* Before the filter, which refuses a domain to the run. */
-	if (plan->nroots > 0)
+	if (plan->nroots > 0 && m->kernel == 0)
 		enter_guard_domain(in, plan);
 	r = confine_seccomp_run(m->userns != 0);
 	if (r < 0)
 		setup_failed(in, r, "seccomp");
 	return abi;
+}
+
+/* For on_go. */
+static void
+keep_places(struct init *in, const struct plan *plan)
+{
+	for (size_t i = 0; i < plan->nroots; i++) {
+		char *copy;
+
+		if (plan->roots[i].empty)
+			continue;
+		copy = strdup(plan->roots[i].path);
+		if (copy == NULL)
+			setup_failed(in, -ENOMEM, "guard: places");
+		in->places[in->nplaces++] = copy;
+	}
 }
 
 static int
@@ -209,19 +238,27 @@ on_setup(struct init *in, const union msg_any *any, const int *fds, size_t nfds)
 		setup_failed(in, r, "plan");
 	in->landlock_abi = become_run(in, &any->init_setup, plan);
 	guarded = plan->nroots > 0;
+	keep_places(in, plan);
 	free(plan);
 	memfd_unmap(&map);
 	if (guarded)
-		arm_guard(in);
+		arm_guard(in, any->init_setup.kernel != 0);
 	else
 		tell_ready(in);
 	return 0;
 }
 
-/* The broker answers from now on. */
+/* Everything is mounted, and the guard answers from now on. */
 static int
 on_go(struct init *in, const union msg_any *any, const int *fds, size_t nfds)
 {
+	char step[VERIFY_STEP_MAX];
+	int r = verify_guard(in->places, in->nplaces, step);
+
+	if (r < 0)
+		setup_failed(in, r, step);
+	while (in->nplaces > 0)
+		free(in->places[--in->nplaces]);
 	(void)any;
 	(void)fds;
 	(void)nfds;
@@ -518,13 +555,16 @@ main(int argc, char **argv)
 	static struct init in = { .state = INIT_WAIT };
 
 	if (argc == 2 && strcmp(argv[1], "probe") == 0)
-		return probe_main();
+		return probe_main(false);
+	if (argc == 3 && strcmp(argv[1], "probe") == 0 &&
+	    strcmp(argv[2], "guard") == 0)
+		return probe_main(true);
 	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
 		(void)printf("stockade-init %s\n", PACKAGE_VERSION);
 		return 0;
 	}
 	if (argc != 1)
-		start_failed("usage: stockade-init [probe | --version]");
+		start_failed("usage: stockade-init [probe [guard] | --version]");
 	start(&in);
 	loop(&in);
 }

@@ -319,10 +319,63 @@ probe_namespaces(struct result *r)
 		set(r, true, "pid %d of its own", (int)getpid());
 }
 
-static const struct row {
+/* A name could be made all the same: it must not stay. */
+static bool
+refused(struct result *r, int ret, const char *made, const char *what)
+{
+	int error = errno;
+
+	if (ret < 0 && error == EPERM)
+		return true;
+	if (ret >= 0)
+		(void)unlinkat(AT_FDCWD, made, 0);
+	set(r, false, "%s: %s", what,
+	    ret >= 0 ? "not refused" : strerror(error));
+	return false;
+}
+
+static int
+create(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	return fd < 0 ? -1 : close(fd);
+}
+
+/* launcherd counts the refusals (PROBE_GUARD_DENIALS) and looks whether
+ * something was left. */
+static void
+probe_guard(struct result *r)
+{
+	static const char plain[] = PROBE_TREE "/plain";
+	static const char protected[] = PROBE_TREE "/.env";
+	static const char tree[] = PROBE_TREE "/.git2";
+	static const char hooks[] = PROBE_TREE "/.git2/hooks";
+	static const char hook[] = PROBE_TREE "/.git2/hooks/x";
+	static const char git[] = PROBE_TREE "/.git";
+
+	if (create(plain) < 0 || mkdir(tree, 0700) < 0 ||
+	    mkdir(hooks, 0700) < 0 || create(hook) < 0) {
+		set(r, false, "what is allowed fails: %s", strerror(errno));
+		return;
+	}
+	if (!refused(r, create(protected), protected, "creating .env") ||
+	    !refused(r, rename(plain, protected), protected,
+		"renaming to .env") ||
+	    !refused(r, rename(tree, git), git, "renaming a tree to .git"))
+		return;
+	if (unlink(hook) < 0 || rmdir(hooks) < 0 || rmdir(tree) < 0 ||
+	    unlink(plain) < 0)
+		set(r, false, "removing what is allowed: %s", strerror(errno));
+	else
+		set(r, true, "refused with EPERM");
+}
+
+struct row {
 	const char *name;
 	void (*fn)(struct result *);
-} rows[] = {
+};
+static const struct row rows[] = {
 	{ "identity", probe_identity },
 	{ "capabilities", probe_capabilities },
 	{ "seccomp", probe_seccomp },
@@ -335,20 +388,26 @@ static const struct row {
 	{ "namespaces", probe_namespaces },
 };
 
+static const struct row guard_rows[] = {
+	{ "guard.create", probe_guard },
+};
+
 int
-probe_main(void)
+probe_main(bool guard)
 {
+	const struct row *row = guard ? guard_rows : rows;
+	size_t n = guard ? ARRAY_LEN(guard_rows) : ARRAY_LEN(rows);
 	bool all = true;
 
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+	for (size_t i = 0; i < n; i++) {
 		struct result r = { false, "not tried" };
 
-		rows[i].fn(&r);
-		(void)printf("%s %s %s\n", rows[i].name, r.ok ? "ok" : "fail",
+		row[i].fn(&r);
+		(void)printf("%s %s %s\n", row[i].name, r.ok ? "ok" : "fail",
 		    r.detail);
 		all = all && r.ok;
 	}
-	(void)printf("end ok rows=%zu\n", ARRAY_LEN(rows));
+	(void)printf("end ok rows=%zu\n", n);
 	if (fflush(stdout) != 0)
 		return 1;
 	return all ? 0 : 1;

@@ -9,10 +9,20 @@
  * egress.refuse userns.refused procsys.readonly namespaces. The last line is
  * "end ok rows=N", so that a probe that died half-way is not taken for one
  * that found nothing. Exit status 0 when every row is ok, else 1.
+ *
+ * `stockade-init probe guard`: the same with the row guard.create alone, in a
+ * run that has a guarded place, PROBE_TREE, with the rules of the probe.
  */
 #ifndef INIT_PROBE_H
 #define INIT_PROBE_H
 
-int probe_main(void);
+#include <stdbool.h>
+
+/* Where the probe's guarded run has a place with name rules. */
+#define PROBE_TREE "/tree"
+/* What the guard's test is refused, if it is. */
+#define PROBE_GUARD_DENIALS 3
+
+int probe_main(bool guard);
 
 #endif

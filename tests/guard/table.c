@@ -1,16 +1,18 @@
 /*
  * Writes a guard table to standard output, for tests that play launcherd:
  *
- *	table -r ROOT [-r ROOT]... [-e EMPTY_ROOT]... [-n]
+ *	table -r ROOT [-r ROOT]... [-e EMPTY_ROOT]... [-nV]
  *	    [-w | -i | -R | -g | -x GLOB]...
  *
  * -w a write rule, -i the same without regard to case, -R a read rule, -g a
- * rule of git's set, -x an exemption, -n new repositories are permitted.
+ * rule of git's set, -x an exemption, -n new repositories are permitted,
+ * -V no rule for the name that launches verify themselves with.
  */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,13 +80,16 @@ main(int argc, char **argv)
 {
 	struct wire_out out;
 	size_t bad = 0;
+	bool verified = true;
 	int c;
 
-	while ((c = getopt(argc, argv, "r:e:nw:i:R:g:x:")) != -1) {
+	while ((c = getopt(argc, argv, "r:e:nVw:i:R:g:x:")) != -1) {
 		if (c == 'r' || c == 'e')
 			add_root(optarg, c == 'e');
 		else if (c == 'n')
 			guard.new_repositories = true;
+		else if (c == 'V')
+			verified = false;
 		else if (c == 'x')
 			exemptions[all.nexemptions++] =
 			    (struct dfa_exemption){ optarg, ALL_ROOTS, false };
@@ -93,6 +98,8 @@ main(int argc, char **argv)
 		else
 			add_rule(optarg, c);
 	}
+	if (verified)
+		add_rule(GUARD_VERIFY_NAME, 'g');
 	limit_to_roots();
 	if (dfa_compile(&all, &guard.dfa, &bad) < 0) {
 		(void)fprintf(stderr, "table: rule %zu\n", bad);

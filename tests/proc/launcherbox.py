@@ -121,7 +121,8 @@ AUTO, BROKER, BPF_LSM = range(3)  # enum guard_mechanism
 
 class Launcherd:
     def __init__(self, probe=0, guard=None, allow_userns=0, setup=True, instance=None,
-                 preexec=None, program=PROGRAM):
+                 preexec=None, program=PROGRAM, libexec=None):
+        self.libexec = libexec or LIBEXEC
         self.instance = instance or "t%d-%d" % (os.getpid(),
                                                 time.monotonic_ns() % 10**9)
         self.runtime = tempfile.mkdtemp(prefix="stockade-launcherbox-")
@@ -143,7 +144,8 @@ class Launcherd:
 
         self.log = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
-            [program], preexec_fn=child, close_fds=False,
+            [program] if isinstance(program, str) else program,
+            preexec_fn=child, close_fds=False,
             stdin=subprocess.DEVNULL, stderr=self.log)
         theirs.close()
         self.chan = messages.Channel(ours, me="supervisor", peer="launcherd")
@@ -151,11 +153,11 @@ class Launcherd:
             self.chan.expect("ready")
             self.setup()
 
-    def setup(self, instance=None, libexec=LIBEXEC):
+    def setup(self, instance=None, libexec=None):
         fd = os.open(self.runtime, os.O_RDONLY | os.O_DIRECTORY)
         self.chan.send("launcher_setup", [fd],
                        instance=instance or self.instance,
-                       libexec_dir=libexec, probe=self.probe, guard=self.guard,
+                       libexec_dir=libexec or self.libexec, probe=self.probe, guard=self.guard,
                        allow_userns=self.allow_userns)
         os.close(fd)
 

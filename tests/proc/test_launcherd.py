@@ -9,6 +9,8 @@ import signal
 import socket
 import stat
 import subprocess
+import sys
+import tempfile
 import time
 
 import pytest
@@ -1441,24 +1443,154 @@ def test_descriptors_and_children_do_not_leak(own, tree):
 
 # ------------------------------------------------------------------ start
 
-def test_probe_executes_what_it_promises():
-    daemon = Launcherd(probe=1)
+def probed(daemon):
+    """(probe_done, rows by name)"""
     rows = {}
     while True:
         msg = daemon.chan.expect("probe_row", "probe_done", timeout=20)
         if msg.name == "probe_done":
-            break
+            return msg, rows
         rows[launcherbox.ROWS[msg.row]] = (msg.available, msg.detail)
+
+
+def test_probe_executes_what_it_promises():
+    daemon = Launcherd(probe=1)
+    msg, rows = probed(daemon)
     assert msg.tools == 3 and msg.error == ""
     assert list(rows) == launcherbox.ROWS
     for name in ("bubblewrap", "namespaces", "cgroup", "landlock", "seccomp",
                  "egress.refuse", "userns.refused", "procsys.readonly"):
         assert rows[name][0] == 1, (name, rows[name])
-    for name in ("guard.create", "guard.read", "guard.connect",
-                 "egress.transparent"):
-        assert rows[name] == (0, "not in this version")
+    assert rows["egress.transparent"] == (0, "not in this version")
     assert daemon.cgroups() == []
     assert daemon.close() == 0
+
+
+@guarded
+def test_probe_tries_the_guard_in_a_run_of_its_own(tree):
+    daemon = Launcherd(probe=1, guard=launcherbox.BROKER)
+    msg, rows = probed(daemon)
+    assert msg.guard == launcherbox.BROKER
+    assert rows["guard.create"] == (1, "broker")
+    for name in ("guard.read", "guard.connect"):
+        assert rows[name][0] == 0 and "not by broker" in rows[name][1]
+    # None of its refusals is a violation, and nothing of it is left.
+    assert [m for m in daemon.chan.backlog if m.name == "denial"] == []
+    assert os.listdir(daemon.runtime + "/view").count("scratch") == 0
+    assert daemon.cgroups() == []
+    run = daemon.launch(mounts=[(tree, False)], roots=[(tree, False)],
+                        table=brokerbox.table([tree]))
+    assert run.sh("cd %s; echo x >.env" % tree)[0] != 0
+    run.destroy()
+    assert daemon.close() == 0
+
+
+def refused_for_the_guard(daemon, tree, **kw):
+    answer = daemon.refused(mounts=[(tree, False)], roots=[(tree, False)],
+                            table=brokerbox.table([tree]), **kw)
+    assert answer.code == 11, vars(answer)      # guardUnavailable
+    # Without name rules the same launch goes on.
+    daemon.launch(mounts=[(tree, False)]).destroy()
+    return answer.reason
+
+
+@guarded
+def test_a_mechanism_that_is_named_is_not_replaced(tree):
+    daemon = Launcherd(probe=1, guard=launcherbox.BPF_LSM)
+    msg, rows = probed(daemon)
+    if msg.guard == launcherbox.BPF_LSM:
+        pytest.skip("bpf-lsm works here")
+    assert msg.guard == 0 and rows["guard.create"][0] == 0
+    assert rows["guard.create"][1].startswith("bpf-lsm: ")
+    refused_for_the_guard(daemon, tree)
+    assert daemon.close() == 0
+
+
+@guarded
+def test_without_its_program_there_is_no_broker(tree):
+    links = tempfile.mkdtemp(prefix="stockade-libexec-")
+    os.chmod(links, 0o755)
+    for name in os.listdir(launcherbox.LIBEXEC):
+        if name != "stockade-broker":
+            os.symlink(os.path.join(launcherbox.LIBEXEC, name),
+                       os.path.join(links, name))
+    daemon = Launcherd(probe=1, guard=launcherbox.BROKER, libexec=links)
+    msg, rows = probed(daemon)
+    text = "the program stockade-broker is not there"
+    assert msg.guard == 0
+    assert rows["guard.create"] == (0, "broker: " + text)
+    refused_for_the_guard(daemon, tree)
+    assert daemon.close() == 0
+    subprocess.run(["rm", "-rf", links], check=True)
+
+
+LISTENER = """
+import array, ctypes, os, socket, struct, sys
+prog = struct.pack("=HBBI", 6, 0, 0, 0x7fff0000)        # RET ALLOW
+buf = ctypes.create_string_buffer(prog)
+fprog = struct.pack("@HP", 1, ctypes.addressof(buf))
+libc = ctypes.CDLL(None, use_errno=True)
+fd = libc.syscall(317, 1, 1 << 3, fprog)                # NEW_LISTENER
+assert fd >= 0, ctypes.get_errno()
+socket.socket(fileno=9).sendmsg([b"L"], [
+    (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))])
+os.close(fd)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+@guarded
+def test_a_listener_above_us_is_named(tree):
+    """The kernel takes one listener in a chain of filters."""
+    ours, theirs = socket.socketpair()
+
+    def child():
+        os.dup2(theirs.fileno(), 9)
+        os.set_inheritable(9, True)
+    daemon = Launcherd(probe=1, guard=launcherbox.BROKER, preexec=child,
+                       program=[sys.executable, "-c", LISTENER,
+                                launcherbox.PROGRAM])
+    theirs.close()
+    msg, rows = probed(daemon)
+    assert rows["guard.create"][0] == 0 and msg.guard == 0
+    assert "another program has a seccomp listener above" in \
+        rows["guard.create"][1], rows["guard.create"]
+    assert rows["seccomp"][0] == 1
+    assert daemon.close() == 0
+    ours.close()
+
+
+@guarded
+def test_a_launch_verifies_its_guard(shared, tree):
+    """SPEC D16: rules that do not hold the one name refuse the launch."""
+    answer = shared.refused(mounts=[(tree, False)], roots=[(tree, False)],
+                            table=brokerbox.table([tree], rules=["-V"]))
+    assert answer.code == 11, vars(answer)
+    assert "a protected name could be made in " + tree in answer.reason
+    assert os.listdir(tree) == [] and shared.cgroups() == []
+    run = shared.launch(mounts=[(tree, False)], roots=[(tree, False)],
+                        table=brokerbox.table([tree]))
+    run.destroy()
+    assert os.listdir(tree) == []
+    assert [m for m in shared.chan.backlog
+            if m.name == "denial" and m.sandbox == run.sandbox] == []
+
+
+@guarded
+def test_a_mount_in_the_tree_is_verified_and_held_too(shared, tree):
+    point = os.path.join(tree, "sub")
+    os.mkdir(point)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=777", "tmpfs", point],
+                   check=True)
+    try:
+        run = shared.launch(mounts=[(tree, False)], roots=[(tree, False)],
+                            table=brokerbox.table([tree]))
+        status, out, err = run.sh(
+            "cd %s && echo x >ok; echo x >.env" % point)
+        assert status != 0 and os.listdir(point) == ["ok"], (out, err)
+        run.destroy()
+    finally:
+        subprocess.run(["umount", point], check=True)
 
 
 def test_missing_capability_is_named():

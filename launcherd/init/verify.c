@@ -1,0 +1,107 @@
+/*
+ * See verify.h. Runs with the ids of the run and under all of its confinement.
+ * The trees belong to the run's user and are hostile: a name is tried by one
+ * call that makes nothing where something is and follows no last link.
+ */
+#include "launcherd/init/verify.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "common/path.h"
+#include "launcherd/mountinfo.h"
+#include "launcherd/proctext.h"
+#include "protocol/guard.h"
+
+static int
+failed(int error, const char *what, const char *place,
+    char ret_step[VERIFY_STEP_MAX])
+{
+	char clean[VERIFY_STEP_MAX / 2];
+
+	(void)log_clean(clean, sizeof(clean), place, strlen(place));
+	(void)snprintf(ret_step, VERIFY_STEP_MAX, "guard: %s %s", what, clean);
+	return error;
+}
+
+/*
+ * Whether the guard says no. By path: pid 1 is not dumpable, so the broker
+ * cannot look into its descriptors. Landlock alone says EACCES, which proves
+ * nothing about the rules, and so does a directory that is not the user's.
+ */
+static int
+try(const char *place, bool may_be_gone, char ret_step[VERIFY_STEP_MAX])
+{
+	char path[PATH_MAX];
+	autoclose int made = -1;
+	int error;
+
+	if (snprintf(path, sizeof(path), "%s/%s", place, GUARD_VERIFY_NAME) >=
+	    (int)sizeof(path))
+		return failed(-ENAMETOOLONG, "cannot be tried in", place,
+		    ret_step);
+	made = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+	    0600);
+	error = made < 0 ? errno : EEXIST;
+	if (made >= 0) {
+		(void)unlink(path);
+		return failed(-error, "a protected name could be made in",
+		    place, ret_step);
+	}
+	if (error == EPERM || error == EROFS ||
+	    (error == EACCES && access(place, W_OK) < 0) ||
+	    ((error == ENOENT || error == ENOTDIR) && may_be_gone))
+		return 0;
+	return failed(-error, "cannot be tried in", place, ret_step);
+}
+
+static bool
+is_below(const char *path, char *const *places, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (path_is_within(path, places[i]) &&
+		    strcmp(path, places[i]) != 0)
+			return true;
+	return false;
+}
+
+/* A mount on a file, or one that another covers, holds no new name. */
+static int
+try_mounts(char *const *places, size_t n, char ret_step[VERIFY_STEP_MAX])
+{
+	autofree char *text = proctext_read("/proc/self/mountinfo");
+	struct mountinfo mount;
+	int r = 0;
+
+	if (text == NULL)
+		return failed(-EIO, "cannot be read:", "/proc/self/mountinfo",
+		    ret_step);
+	for (const char *line = text; *line != '\0' && r == 0;) {
+		size_t len = strcspn(line, "\n");
+
+		if (!mountinfo_read(line, len, &mount))
+			return failed(-EIO, "cannot be read:",
+			    "/proc/self/mountinfo", ret_step);
+		if (!mount.read_only && is_below(mount.point, places, n))
+			r = try(mount.point, true, ret_step);
+		line += len + (line[len] == '\n');
+	}
+	return r;
+}
+
+int
+verify_guard(char *const *places, size_t n, char ret_step[VERIFY_STEP_MAX])
+{
+	int r = 0;
+
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = try(places[i], false, ret_step);
+	return r < 0 ? r : try_mounts(places, n, ret_step);
+}
