@@ -202,10 +202,11 @@ class Instance:
     addresses, with an /etc/hosts that names them; `origin()` starts a server
     there, which stands for the world outside."""
 
-    def __init__(self, conf="", log=None, hosts=None):
+    def __init__(self, conf="", log=None, hosts=None, libexec=None):
         self.conf_lines = conf
         self.log = log
         self.hosts = hosts
+        self.libexec = libexec or os.path.join(BUILD, "libexec")
         self.process = None
         self.servers = []
 
@@ -236,7 +237,7 @@ class Instance:
                if k not in ("NOTIFY_SOCKET", "JOURNAL_STREAM",
                             "CC_SERVER_SANDBOX")}
         argv = [STOCKADED, "-f", self.conf, "--libexec",
-                os.path.join(BUILD, "libexec"), "-d"]
+                self.libexec, "-d"]
         if self.hosts is not None:
             argv = self.own_network() + argv
         with open(self.logfile, "ab") as log:

@@ -26,6 +26,7 @@
 #include "supervisor/control/control.h"
 #include "supervisor/control/events.h"
 #include "supervisor/control/explain_path.h"
+#include "supervisor/control/name_rules.h"
 
 void
 session_answer_fault(struct call *call, const struct spec_fault *fault,
@@ -553,6 +554,20 @@ log_additions(const struct spec *spec, uint64_t request)
 		    LF_STR(LK_RULE, "spec"));
 }
 
+/* SPEC D2: by the stored probe, before anything of the run exists. */
+static bool
+lacks_guard(const struct launch *l, struct spec_fault *fault)
+{
+	if (l->made->plan->nroots == 0 ||
+	    l->control->probe.report.mechanisms[PROBE_GUARD_CREATE].available)
+		return false;
+	(void)spec_fault_set(fault, API_GUARD_UNAVAILABLE, NULL,
+	    "sandbox refused: file-name rule \"%s\" cannot be enforced at "
+	    "creation on this host; new files could not be protected",
+	    name_rules_first());
+	return true;
+}
+
 static void
 commit(struct launch *l)
 {
@@ -623,6 +638,10 @@ decide(struct launch *l)
 	    session_find_owned(l->control, l->owner, l->spec->session_id);
 	struct spec_fault fault;
 
+	if (lacks_guard(l, &fault)) {
+		refuse(l, &fault);
+		return;
+	}
 	if (s != NULL && s->state == SESSION_ERROR) {
 		session_remove(s);
 		s = NULL;

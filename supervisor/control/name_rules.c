@@ -335,6 +335,12 @@ list_glob(struct maker *m, const char *before, const struct lists_path *entry)
 	return pool_concat(&m->out->pool, glob, "/**");
 }
 
+const char *
+name_rules_first(void)
+{
+	return app7[0];
+}
+
 static const char *
 remedy_builtin(const struct maker *m)
 {

@@ -82,6 +82,9 @@ int name_rules_renew(const struct guard *, const struct conf_names *deny_names,
 int name_rules_encode(const struct name_rules *, struct wire_out *out,
     struct spec_fault *fault);
 
+/* The pattern that is the first of every run's; static. */
+const char *name_rules_first(void);
+
 /* Why `text` is no entry of nameExemptions: static text, or NULL. */
 const char *name_rules_exemption_why(const char *text);
 

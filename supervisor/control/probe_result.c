@@ -192,8 +192,7 @@ native_linux(const struct probe_input *in, struct probe_report *report)
 	}
 	set_text(r->note, PROBE_TEXT, "%s", NATIVE_NOTE_LINUX);
 	r->available = true;
-	r->dispatchable = !in->name_rules_built ||
-	    report->mechanisms[PROBE_GUARD_CREATE].available;
+	r->dispatchable = report->mechanisms[PROBE_GUARD_CREATE].available;
 }
 
 static void
@@ -209,7 +208,7 @@ native_result(const struct probe_input *in, enum platform platform,
 	} else if (platform == PLATFORM_MACOS) {
 		set_text(r->note, PROBE_TEXT, "%s", NATIVE_NOTE_MACOS);
 		r->available = true;
-		r->dispatchable = !in->name_rules_built ||
+		r->dispatchable =
 		    report->mechanisms[PROBE_GUARD_CREATE].available;
 	} else {
 		native_linux(in, report);

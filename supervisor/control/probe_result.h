@@ -46,7 +46,6 @@ struct probe_input {
 	const struct probe_row_in *rows;
 	size_t nrows;
 	const char *error; /* a check failed with this error, or NULL */
-	bool name_rules_built; /* false: the clause of A18 is off */
 	bool microvm_available;
 	const char *microvm_note; /* required */
 	enum setting setting;
