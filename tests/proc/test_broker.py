@@ -14,7 +14,8 @@ import time
 import pytest
 
 import brokerbox
-from brokerbox import BROKER_GID, BROKER_UID, GID, TOOLS, UID, Box, Tree
+from brokerbox import (BROKER_GID, BROKER_UID, GID, SLOW, TOOLS, UID, Box,
+                       Tree)
 import messages
 
 pytestmark = pytest.mark.skipif(brokerbox.can_run() is not None,
@@ -42,6 +43,10 @@ def program(tree, code):
 def tree():
     with Tree() as it:
         yield it
+
+
+def kernel():
+    return tuple(int(n) for n in os.uname().release.split(".")[:2])
 
 
 def numbers(text):
@@ -186,8 +191,10 @@ def test_refused_with_one_violation(tree, code, action, path, files, rule):
     code = HELPERS % code
     with Tree() as other:
         prepare(other, files)
-        assert Box(other, mode="none").run(program(other, code))[1].split()[
-            0] == "ok"
+        said = Box(other, mode="none").run(program(other, code))[1].split()[0]
+        if said == "ENOENT" and "AT_EMPTY_PATH" in code and kernel() < (6, 10):
+            pytest.skip("this kernel wants CAP_DAC_READ_SEARCH for it")
+        assert said == "ok"
     prepare(tree, files)
     box = Box(tree)
     status, said = box.run(program(tree, code))
@@ -347,7 +354,7 @@ print(i)
 # ---------------------------------------------------------------- attacks
 
 @pytest.mark.parametrize("mode, attempts", [
-    ("none", 20000), ("filter", 30000), ("full", 100000)])
+    ("none", 20000), ("filter", 30000), ("full", 100000 // SLOW)])
 def test_race_leaves_no_protected_name(tree, mode, attempts):
     """"filter" is the broker without Landlock behind it: what the kernel reads
     again after the check makes protected names then."""
@@ -363,14 +370,15 @@ def test_race_leaves_no_protected_name(tree, mode, attempts):
         return
     assert found == []
     assert got["eperm"] > 0
-    assert time.monotonic() - begin < 140
+    assert time.monotonic() - begin < 140 * SLOW
     # The last second of a flood ends with the run, untold.
     assert 0 < sum(d.count for d in box.denials)
 
 
 def test_busy_programs_see_no_difference(tree):
     box = Box(tree)
-    for args in (["busy", "1500"], ["timer", "10000"], ["threads"]):
+    for args in (["busy", str(1500 // SLOW)],
+                 ["timer", str(10000 // SLOW)], ["threads"]):
         got = numbers(box.run([ATTACK, args[0], tree.root] + args[1:],
                               timeout=120)[1])
         assert set(got.values()) == {0}, (args, got)
@@ -378,19 +386,20 @@ def test_busy_programs_see_no_difference(tree):
 
 
 def test_flood_of_refusals_does_not_stall_the_run(tree):
+    flood = 30000 // SLOW
     box = Box(tree)
     begin = time.monotonic()
     status, said = box.run(program(tree, """
 n = 0
-for i in range(30000):
+for i in range(%d):
     n += attempt(os.open, 'f%d.key' % (i % 1000), os.O_CREAT | 1) == 'EPERM'
 print(n)
 time.sleep(2.5)
-"""))
-    assert (status, said.strip()) == (0, "30000")
+""" % flood))
+    assert (status, said.strip()) == (0, str(flood))
     assert time.monotonic() - begin < 30
-    assert sum(d.count for d in box.denials) == 30000
-    assert len(box.denials) < 10000
+    assert sum(d.count for d in box.denials) == flood
+    assert len(box.denials) < flood / 3
     assert any(d.path == "" for d in box.denials)
 
 
@@ -603,8 +612,11 @@ def test_end_of_the_channel_ends_the_broker(tree):
                              "print(attempt(os.mkdir, 'd'))")
     box.chan.sock.close()
     deadline = time.monotonic() + 5
-    while os.path.exists("/proc/%d" % pid) and time.monotonic() < deadline:
-        if status_of(pid)["State"].startswith("Z"):
+    while time.monotonic() < deadline:
+        try:
+            if status_of(pid)["State"].startswith("Z"):
+                break
+        except OSError:
             break
     box.process.stdin.write(b"\n")
     box.process.stdin.flush()
