@@ -17,11 +17,13 @@
 #include "supervisor/control/lists.h"
 #include "supervisor/control/name_pattern.h"
 
-/* SPEC App.7 and D10. */
+/* SPEC App.7 and D10; and the list of public certificates that pip brings into
+ * every Python environment, which hides no key. */
 static const char *const app7[] = { "**/.env", "**/.env.*", "**/*.key",
 	"**/*.pem", "**/*.p12", "**/*.pfx" };
 static const char *const app7_exempt[] = { "(?i)**/.env.example",
-	"(?i)**/.env.sample", "(?i)**/.env.template", "(?i)**/.env.dist" };
+	"(?i)**/.env.sample", "(?i)**/.env.template", "(?i)**/.env.dist",
+	"**/certifi/cacert.pem" };
 
 #define REMEDY_EXEMPT "--name-exempt GLOB"
 #define REMEDY_GIT "--new-repositories, or a repository in /tmp"

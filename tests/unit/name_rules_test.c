@@ -137,6 +137,9 @@ app_7_and_its_exemptions(void **state)
 		assert_int_equal(mask_in(ROOT "/a/b", denied[i]), DENIED);
 	for (size_t i = 0; i < ARRAY_LEN(allowed); i++)
 		assert_int_equal(mask_in(ROOT, allowed[i]), 0);
+	assert_int_equal(mask(ROOT "/v/certifi/cacert.pem"), 0);
+	assert_int_equal(mask(ROOT "/v/certifi/key.pem"), DENIED);
+	assert_int_equal(mask(ROOT "/v/cacert.pem"), DENIED);
 	expect_rule(ROOT "/x.PEM", "**/*.pem", "App.7");
 	expect_rule(ROOT "/.env.d", "**/.env.*", "App.7");
 	/* what lies below such a name is another name */
