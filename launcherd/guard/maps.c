@@ -162,19 +162,6 @@ check_about(const char *dir)
 								     -ENOEXEC;
 }
 
-static void
-drop_old(struct guard_maps *m)
-{
-	uint32_t id;
-
-	for (uint32_t i = 0; i < GUARD_SLOTS; i++)
-		if (map_get(m->runs_fd, i, &id) == 0)
-			(void)map_drop(m->runs_fd, i);
-	for (uint32_t i = 0; i < 2 * GUARD_SLOTS; i++)
-		if (map_get(m->places_fd, i, &id) == 0)
-			(void)map_drop(m->places_fd, i);
-}
-
 int
 guard_maps_open(const char *dir, struct guard_maps *ret)
 {
@@ -195,7 +182,6 @@ guard_maps_open(const char *dir, struct guard_maps *ret)
 		guard_maps_close(ret);
 		return error;
 	}
-	drop_old(ret);
 	return 0;
 }
 

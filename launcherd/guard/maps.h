@@ -45,9 +45,11 @@ struct guard_maps {
 };
 
 /*
- * Opens what stockade-guard pinned in `dir`. Rules that an earlier process left
- * are taken away: what is still labelled by it may do nothing more. 0 or
- * -errno; -ENOEXEC: other programs than these maps are for.
+ * Opens what stockade-guard pinned in `dir`. What an earlier process has left is
+ * still under its rules, until a new run has its slot: then it may do nothing.
+ * (They are not looked at: before Linux 6.8 each look into a map of maps waits
+ * for all programs.) 0 or -errno; -ENOEXEC: other programs than these maps are
+ * for.
  */
 int guard_maps_open(const char *dir, struct guard_maps *ret);
 void guard_maps_close(struct guard_maps *);
