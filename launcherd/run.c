@@ -406,7 +406,8 @@ run_ready(struct run *run)
 	(void)PEER_SEND(run->l->supervisor, launch_answer,
 	    .request = run->request, .sandbox = run->sandbox,
 	    .pid = (uint64_t)run->pid, .landlock_abi = run->landlock_abi,
-	    .limits_unset = run->limits_unset);
+	    .limits_unset = run->limits_unset,
+	    .kernel_guard = guarding_kernel(run->guarding));
 	prepare(run->l, PREPARE_MS);
 }
 

@@ -166,6 +166,7 @@ launch_ready(struct supervisor *s, struct peer *launcherd,
 	sandbox->pid = answer->pid;
 	sandbox->landlock_abi = answer->landlock_abi;
 	sandbox->limits_unset = answer->limits_unset;
+	sandbox->kernel_guard = answer->kernel_guard;
 	if (!is_orphan(s, sandbox) && s->phase == PHASE_RUN)
 		return;
 	sandbox->state = SANDBOX_ENDING;

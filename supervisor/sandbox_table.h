@@ -38,6 +38,7 @@ struct sandbox {
 	uint64_t pid;
 	uint64_t landlock_abi;
 	uint64_t limits_unset;
+	uint64_t kernel_guard;
 };
 
 struct sandboxes {

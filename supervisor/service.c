@@ -187,6 +187,7 @@ send_run(void *ctx, struct sandbox *sandbox)
 		.pid = sandbox->pid,
 		.landlock_abi = sandbox->landlock_abi,
 		.limits_unset = sandbox->limits_unset,
+		.kernel_guard = sandbox->kernel_guard,
 	};
 	int fds[3] = { -1, -1, -1 };
 	size_t n = sandbox->guard_fd < 0 ? 2 : 3;

@@ -339,6 +339,26 @@ put_kernel(uint64_t landlock_abi, uint64_t limits_unset, struct rpc_out *out)
 	    text);
 }
 
+/* The kernel judges every access by the name, so that only files that have
+ * another name besides can have been overlooked. */
+static void
+put_names_kernel(const struct session_facts *facts, struct rpc_out *out)
+{
+	char text[1024];
+
+	(void)snprintf(text, sizeof(text),
+	    "no file with a protected name is made, written, moved or removed, "
+	    "nor its mode, owner, times and attributes changed, whoever made "
+	    "it%s%s",
+	    *facts->scan_gaps == '\0' ?
+		"" :
+		"; other names of protected files that existed at the launch "
+		"may have been overlooked: ",
+	    facts->scan_gaps);
+	put_one(out, "names",
+	    *facts->scan_gaps == '\0' ? "enforced" : "partial", text);
+}
+
 /* What the broker does not see is said: it judges names and content. */
 static void
 put_names_guarded(const struct session_facts *facts, const struct plan *plan,
@@ -368,12 +388,15 @@ put_names_guarded(const struct session_facts *facts, const struct plan *plan,
 }
 
 void
-explain_put_confinement(const struct session_facts *facts,
-    const struct plan *plan, uint64_t landlock_abi, uint64_t limits_unset,
+explain_put_confinement(const struct session *s,
+    const struct session_facts *facts, const struct plan *plan,
     struct rpc_out *out)
 {
 	put_files(facts, plan, out);
-	put_names_guarded(facts, plan, out);
+	if (s->kernel_guard)
+		put_names_kernel(facts, out);
+	else
+		put_names_guarded(facts, plan, out);
 	put_one(out, "network", "enforced",
 	    facts->network ?
 		"only through its own proxies to listed names; the name inside "
@@ -386,5 +409,5 @@ explain_put_confinement(const struct session_facts *facts,
 	put_one(out, "push", "none",
 	    "the push gateway is not in this "
 	    "version; the run is given no credential");
-	put_kernel(landlock_abi, limits_unset, out);
+	put_kernel(s->landlock_abi, s->limits_unset, out);
 }

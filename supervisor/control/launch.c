@@ -839,6 +839,7 @@ sessions_on_launch_answer(void *ctx, struct peer *peer,
 	s->pid = m->pid;
 	s->landlock_abi = m->landlock_abi;
 	s->limits_unset = m->limits_unset;
+	s->kernel_guard = m->kernel_guard != 0;
 	log_event(EV_LAUNCH_READY, LF_STR(LK_SESSION, s->id),
 	    LF_NUM(LK_SANDBOX, s->sandbox), LF_NUM(LK_REQUEST, s->request));
 	session_ready(s);

@@ -51,6 +51,7 @@ fill(struct session *s, const struct msg_restore_run *m)
 	s->pid = m->pid;
 	s->landlock_abi = m->landlock_abi;
 	s->limits_unset = m->limits_unset;
+	s->kernel_guard = m->kernel_guard != 0;
 	session_set_state(s, m->frozen != 0 ? SESSION_SUSPENDED : SESSION_WARM);
 }
 

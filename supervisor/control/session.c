@@ -749,8 +749,7 @@ session_put_details(const struct session *s, struct rpc_out *out, bool full)
 	if (!full) /* in a list, hundreds must fit into a message */
 		return;
 	rpc_add_map(out, "confinement");
-	explain_put_confinement(facts, plan, s->landlock_abi, s->limits_unset,
-	    out);
+	explain_put_confinement(s, facts, plan, out);
 	rpc_close(out);
 	put_stripped(facts, plan, out);
 	rpc_add_array(out, "mounts");

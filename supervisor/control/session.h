@@ -139,6 +139,7 @@ struct session {
 	uint64_t pid;
 	uint64_t landlock_abi;
 	uint64_t limits_unset;
+	bool kernel_guard; /* no broker: BPF programs hold the names */
 	uint64_t figures_ms; /* when they were last asked for; 0: never */
 	uint64_t memory_bytes; /* as last told */
 	uint64_t pids;
@@ -254,8 +255,8 @@ void session_put_details(const struct session *, struct rpc_out *, bool full);
  * has no roots. */
 void explain_put_plan(const struct plan *, const struct session_facts *,
     const struct egress_lists *, const struct guard *, struct rpc_out *);
-void explain_put_confinement(const struct session_facts *, const struct plan *,
-    uint64_t landlock_abi, uint64_t limits_unset, struct rpc_out *);
+void explain_put_confinement(const struct session *,
+    const struct session_facts *, const struct plan *, struct rpc_out *);
 void session_hex(const uint8_t *bytes, size_t n, char *ret);
 
 /* ------------------------------------------------ launches (launch.c) */

@@ -102,6 +102,8 @@ calls_of_a_run_are_judged_as_the_table_says(void **state)
 		{ SYS_chroot, { 0, 0, 0 }, REFUSE(EPERM), REFUSE(EPERM) },
 		{ SYS_bpf, { 0, 0, 0 }, REFUSE(EPERM), REFUSE(EPERM) },
 		{ SYS_ioctl, { 0, 0x5401, 0 }, ALLOW, ALLOW },
+		{ SYS_ioctl, { 0, 0x5000940e, 0 }, REFUSE(EPERM),
+		    REFUSE(EPERM) },
 		{ SYS_ioctl, { 0, 0x5412, 0 }, REFUSE(EPERM), REFUSE(EPERM) },
 		{ SYS_ioctl, { 0, 0xffff00005412, 0 }, REFUSE(EPERM),
 		    REFUSE(EPERM) },
@@ -159,7 +161,6 @@ calls_that_write_by_name_go_to_the_broker(void **state)
 		{ SYS_seccomp, { 1, 8, 0 }, REFUSE(EBUSY) },
 		{ SYS_seccomp, { 1, 9, 0 }, REFUSE(EBUSY) },
 		{ SYS_ioctl, { 0, 0x5401, 0 }, ALLOW },
-		{ SYS_ioctl, { 0, 0x5000940e, 0 }, REFUSE(EPERM) },
 		{ 425, { 0, 0, 0 }, REFUSE(EPERM) },
 		{ 444, { 0, 0, 0 }, REFUSE(EOPNOTSUPP) },
 	};
