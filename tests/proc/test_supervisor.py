@@ -39,7 +39,7 @@ def close(msg):
 # ------------------------------------------------ start
 
 def test_the_start_has_its_order(box):
-    assert "STOCKADE_EVENT=STARTED" in box.log()
+    box.wait_log("STOCKADE_EVENT=STARTED")
     rows = [box.control.expect("probe_row") for _ in range(sb.ROWS)]
     assert [r.row for r in rows] == list(range(sb.ROWS))
     assert box.control.expect("probe_done").tools == 3
