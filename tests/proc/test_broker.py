@@ -392,7 +392,7 @@ def test_flood_of_refusals_does_not_stall_the_run(tree):
     status, said = box.run(program(tree, """
 n = 0
 for i in range(%d):
-    n += attempt(os.open, 'f%d.key' % (i % 1000), os.O_CREAT | 1) == 'EPERM'
+    n += attempt(os.open, 'f%%d.key' %% (i %% 1000), os.O_CREAT | 1) == 'EPERM'
 print(n)
 time.sleep(2.5)
 """ % flood))
