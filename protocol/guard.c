@@ -127,9 +127,8 @@ get_places(struct wire *w, struct dfa *dfa)
 }
 
 static void
-get_tables(struct wire *w, struct guard *ret)
+get_tables(struct wire *w, struct dfa *dfa)
 {
-	struct dfa *dfa = &ret->dfa;
 	struct wire_view view;
 
 	(void)wire_array(w, 7, 7);
@@ -161,6 +160,21 @@ get_tables(struct wire *w, struct guard *ret)
 }
 
 int
+guard_tables_decode(const void *data, size_t len, unsigned nroots,
+    size_t nrules, struct dfa *ret)
+{
+	struct wire w;
+
+	memset(ret, 0, offsetof(struct dfa, next));
+	wire_init(&w, data, len);
+	get_tables(&w, ret);
+	if (!wire_done(&w))
+		return -EPROTO;
+	ret->nroots = (uint16_t)nroots;
+	return dfa_check(ret, nrules);
+}
+
+int
 guard_decode(const void *data, size_t len, struct guard *ret)
 {
 	struct wire_view magic;
@@ -180,7 +194,7 @@ guard_decode(const void *data, size_t len, struct guard *ret)
 	get_rules(&w, ret);
 	get_exemptions(&w, ret);
 	if (!w.err)
-		get_tables(&w, ret);
+		get_tables(&w, &ret->dfa);
 	if (!wire_done(&w))
 		return -EPROTO;
 	ret->dfa.nroots = (uint16_t)ret->nroots;
@@ -230,8 +244,8 @@ put_places(const struct dfa *dfa, struct wire_out *out)
 	wire_put_bin(out, bytes, PLACE_BYTES * (size_t)dfa->nplaces);
 }
 
-static void
-put_tables(const struct dfa *dfa, struct wire_out *out)
+void
+guard_tables_encode(const struct dfa *dfa, struct wire_out *out)
 {
 	static uint8_t bytes[2 * (size_t)DFA_NEXT_MAX];
 
@@ -284,7 +298,7 @@ guard_encode(const struct guard *guard, struct wire_out *out)
 		wire_put_cstr(out, guard->exemptions[i].origin);
 		wire_put_u64(out, guard->exemptions[i].roots);
 	}
-	put_tables(&guard->dfa, out);
+	guard_tables_encode(&guard->dfa, out);
 }
 
 /* --- use ---------------------------------------------------------------- */

@@ -86,6 +86,15 @@ int guard_decode(const void *data, size_t len, struct guard *ret);
 void guard_encode(const struct guard *, struct wire_out *out);
 
 /*
+ * The tables alone, as they stand in the bytes of a guard, for who judges below
+ * roots that are none of a run. Decoding checks them as guard_decode() does:
+ * against so many roots, of which none is empty, and rules.
+ */
+void guard_tables_encode(const struct dfa *, struct wire_out *out);
+int guard_tables_decode(const void *data, size_t len, unsigned nroots,
+    size_t nrules, struct dfa *ret);
+
+/*
  * The root that holds an absolute clean path, or -1: outside of all roots.
  * *ret_rel is what follows the root and its slash; empty for the root itself.
  */

@@ -49,7 +49,7 @@ get_exemption(struct wire *w, struct dfa_exemption *exemption)
 static void
 get_scan(struct wire *w, struct lookup_scan *scan)
 {
-	(void)wire_array(w, 5, 5);
+	(void)wire_array(w, 6, 6);
 	scan->entries_max = wire_u64(w, 0, UINT32_MAX);
 	scan->time_ms = wire_u64(w, 0, UINT32_MAX);
 	scan->nrules = wire_array(w, 0, DFA_RULES_MAX);
@@ -58,6 +58,7 @@ get_scan(struct wire *w, struct lookup_scan *scan)
 	scan->nexemptions = wire_array(w, 0, DFA_EXEMPTIONS_MAX);
 	for (size_t i = 0; i < scan->nexemptions && !w->err; i++)
 		get_exemption(w, &scan->exemptions[i]);
+	scan->table = wire_bin(w, 0, LOOKUP_TABLE_MAX);
 	scan->seen = wire_bin(w, 0, LOOKUP_SEEN_MAX);
 }
 
@@ -96,7 +97,7 @@ lookup_question_encode(const struct lookup_question *question,
 		wire_put_cstr(out, question->items[i].path);
 		wire_put_u64(out, question->items[i].use);
 	}
-	wire_put_array(out, 5);
+	wire_put_array(out, 6);
 	wire_put_u64(out, scan->entries_max);
 	wire_put_u64(out, scan->time_ms);
 	wire_put_array(out, scan->nrules);
@@ -113,6 +114,7 @@ lookup_question_encode(const struct lookup_question *question,
 		wire_put_cstr(out, scan->exemptions[i].glob);
 		wire_put_bool(out, scan->exemptions[i].ignore_case);
 	}
+	wire_put_bin(out, scan->table.data, scan->table.len);
 	wire_put_bin(out, scan->seen.data, scan->seen.len);
 }
 

@@ -18,11 +18,12 @@
 #include "common/dfa.h"
 #include "protocol/wire.h"
 
-#define LOOKUP_VERSION 2
+#define LOOKUP_VERSION 3
 #define LOOKUP_ITEMS_MAX 8192
 #define LOOKUP_FOUND_MAX 16384
 #define LOOKUP_BYTES_MAX (8u << 20)
 #define LOOKUP_SEEN_MAX (2u << 20)
+#define LOOKUP_TABLE_MAX (256u << 10)
 #define LOOKUP_NO_ITEM LOOKUP_ITEMS_MAX
 
 enum lookup_kind {
@@ -66,6 +67,9 @@ struct lookup_scan {
 	struct dfa_rule rules[DFA_RULES_MAX];
 	size_t nexemptions;
 	struct dfa_exemption exemptions[DFA_EXEMPTIONS_MAX];
+	/* These rules compiled (guard_tables_encode()), all of them; or empty:
+	 * whoever scans compiles them. */
+	struct wire_view table;
 	/* `seen` of an earlier answer to the same question, or empty. */
 	struct wire_view seen;
 };

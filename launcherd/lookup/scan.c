@@ -30,6 +30,7 @@
 #include "common/path.h"
 #include "common/size.h"
 #include "launcherd/lookup/scan_private.h"
+#include "protocol/guard.h"
 
 #define BUFFER_SIZE (128u << 10)
 #define NAMES_MAX (64u << 10)
@@ -758,11 +759,17 @@ compile(struct scan *s)
 		.nexemptions = scan->nexemptions,
 		.nroots = LOOKUP_ROOTS,
 	};
-	autofree bool *aside = calloc(scan->nrules + 1, sizeof(*aside));
+	autofree bool *aside = NULL;
 	int r;
 
 	s->dfa = malloc(sizeof(*s->dfa));
-	if (s->dfa == NULL || aside == NULL)
+	if (s->dfa == NULL)
+		return -ENOMEM;
+	if (scan->table.len > 0)
+		return guard_tables_decode(scan->table.data, scan->table.len,
+		    LOOKUP_ROOTS, scan->nrules, s->dfa);
+	aside = calloc(scan->nrules + 1, sizeof(*aside));
+	if (aside == NULL)
 		return -ENOMEM;
 	r = dfa_compile_some(&rules, s->dfa, aside, NULL);
 	for (size_t i = 0; i < scan->nrules && r == 0; i++)

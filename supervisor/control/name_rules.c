@@ -16,6 +16,7 @@
 #include "supervisor/control/conf.h"
 #include "supervisor/control/lists.h"
 #include "supervisor/control/name_pattern.h"
+#include "supervisor/control/tables.h"
 
 /* SPEC App.7 and D10; and the list of public certificates that pip brings into
  * every Python environment, which hides no key. */
@@ -726,11 +727,12 @@ name_rules_encode(const struct name_rules *rules, struct wire_out *out,
 		.exemptions = exempt,
 		.nroots = (unsigned)rules->nroots,
 	};
-	autofree bool *aside = calloc(rules->nrules + 1, sizeof(*aside));
+	const struct dfa *dfa;
+	const bool *aside;
 	size_t bad = 0;
 	int r;
 
-	if (guard == NULL || exempt == NULL || aside == NULL)
+	if (guard == NULL || exempt == NULL)
 		return -ENOMEM;
 	for (size_t i = 0; i < rules->nexemptions; i++) {
 		const struct guard_exemption *e = &rules->exemptions[i];
@@ -745,7 +747,7 @@ name_rules_encode(const struct name_rules *rules, struct wire_out *out,
 	for (size_t i = 0; i < rules->nroots; i++)
 		if (rules->roots[i].empty)
 			in.empty_roots |= (uint16_t)(1u << i);
-	r = dfa_compile_some(&in, &guard->dfa, aside, &bad);
+	r = tables_compile(&in, &dfa, &aside, &bad);
 	if (r == -ENOMEM)
 		return r;
 	if (r == -E2BIG)
@@ -754,6 +756,7 @@ name_rules_encode(const struct name_rules *rules, struct wire_out *out,
 	if (r < 0)
 		return spec_fault_set(fault, API_BAD_PARAMS, "",
 		    "name rule %zu is not a pattern", bad);
+	tables_copy(&guard->dfa, dfa);
 	guard->new_repositories = rules->new_repositories;
 	guard->nroots = rules->nroots;
 	memcpy(guard->roots, rules->roots, sizeof(guard->roots));

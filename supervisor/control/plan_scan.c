@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "common/cleanup.h"
+#include "protocol/guard.h"
 #include "protocol/lookup.h"
 #include "supervisor/control/conf.h"
 #include "supervisor/control/name_pattern.h"
@@ -18,9 +19,11 @@
 #include "supervisor/control/plan_ask.h"
 #include "supervisor/control/pool.h"
 #include "supervisor/control/spec.h"
+#include "supervisor/control/tables.h"
 
 struct asking {
 	struct pool pool;
+	struct wire_out table;
 	struct lookup_question question;
 };
 
@@ -121,6 +124,32 @@ add_names(struct asking *a, const struct conf_names *names)
 	return r;
 }
 
+/* The look-up compiles what is not sent: rules with some aside, many names. */
+static int
+add_table(struct asking *a)
+{
+	struct lookup_scan *scan = &a->question.scan;
+	const struct dfa_rules in = {
+		.rules = scan->rules,
+		.nrules = scan->nrules,
+		.exemptions = scan->exemptions,
+		.nexemptions = scan->nexemptions,
+		.nroots = LOOKUP_ROOTS,
+	};
+	const struct dfa *dfa;
+	const bool *aside;
+	int r = tables_compile(&in, &dfa, &aside, NULL);
+
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	if (memchr(aside, true, scan->nrules) != NULL)
+		return 0;
+	guard_tables_encode(dfa, &a->table);
+	if (!a->table.err && a->table.len <= LOOKUP_TABLE_MAX)
+		scan->table = (struct wire_view){ a->table.data, a->table.len };
+	return 0;
+}
+
 static int
 make_rules(struct asking *a, const struct spec *spec, const struct conf *conf,
     struct name_rules **ret, struct spec_fault *fault)
@@ -141,6 +170,8 @@ make_rules(struct asking *a, const struct spec *spec, const struct conf *conf,
 		r = add_git(a);
 	if (r == 0)
 		r = add_names(a, &conf->deny_names);
+	if (r == 0)
+		r = add_table(a);
 	if (r == -E2BIG)
 		return spec_fault_set(fault, API_LIMIT, NULL,
 		    "the name rules are too many");
@@ -193,6 +224,7 @@ plan_ask_encode(const struct plan_asked *asked, const struct spec *spec,
 	if (r == 0)
 		lookup_question_encode(q, out);
 	name_rules_free(rules);
+	wire_out_done(&a->table);
 	pool_done(&a->pool);
 	free(a);
 	return r;

@@ -223,19 +223,19 @@ def cstr(text):
 
 
 def lookup_question(paths, uses=None, rules=(), entries=0, time_ms=5000,
-                    seen=b""):
+                    table=b"", seen=b""):
     """protocol/lookup.h; rules: (glob, root)."""
     items = [[cstr(p), use] for p, use in
              zip(paths, uses or [0] * len(paths))]
     scan = [entries, time_ms, [[cstr(glob), 1 << root, 3, False]
-                               for glob, root in rules], [], seen]
-    return msgpack.packb([2, items, scan], use_bin_type=True)
+                               for glob, root in rules], [], table, seen]
+    return msgpack.packb([3, items, scan], use_bin_type=True)
 
 
 def lookup_results(rows, found=(), stopped=0):
     """found: (what, path, kind, item, source)."""
     return msgpack.packb(
-        [2, list(rows), [[what, cstr(path), kind, item, cstr(source)]
+        [3, list(rows), [[what, cstr(path), kind, item, cstr(source)]
                          for what, path, kind, item, source in found],
          stopped, 0, 0, b""], use_bin_type=True)
 

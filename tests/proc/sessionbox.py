@@ -216,7 +216,7 @@ class Host:
         """Answers the next question; returns the message and the paths."""
         ask = self.channel.expect("lookup_ask")
         version, items, self.scan = read_memfd(ask.fds[0])
-        assert version == 2
+        assert version == 3
         paths = [text(item) for item, _ in items]
         fd = messages.memfd(messages.lookup_results(
             [self.result(path) for path in paths], self.found))

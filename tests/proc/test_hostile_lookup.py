@@ -33,8 +33,8 @@ def test_broken_packet_ends_it_without_an_answer(label, packet, nfds):
     (b"", True), (b"\xff" * 64, True), (b"\xdd\xff\xff\xff\xff", True),
     (question(["/"])[:-1], True), (question(["/"]) + b"\0", True),
     (question(["/"]), False), (question(["relative"]), True),
-    (question([""]), True), (msgpack.packb([2, [[b"/a\0b\0", 0]], [0, 0, [], [], b""]]), True),
-    (msgpack.packb([1, [], [0, 0, [], [], b""]]), True), (question(["/"] * 8193), True)],
+    (question([""]), True), (msgpack.packb([3, [[b"/a\0b\0", 0]], [0, 0, [], [], b"", b""]]), True),
+    (msgpack.packb([2, [], [0, 0, [], [], b"", b""]]), True), (question(["/"] * 8193), True)],
     ids=["empty", "garbage", "huge count", "cut", "longer", "not sealed",
          "relative", "empty path", "NUL inside", "version", "too many"])
 def test_broken_question_is_answered_with_an_error(raw, sealed):

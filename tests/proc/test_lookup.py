@@ -38,7 +38,7 @@ def decode(fd):
     os.close(fd)
     version, rows, found, stopped, dropped, _, _ = msgpack.unpackb(data,
                                                                    raw=False)
-    assert (version, stopped, dropped) == (2, 0, 0)
+    assert (version, stopped, dropped) == (3, 0, 0)
     result = []
     for row in rows:
         it = dict(zip(FIELDS, row))

@@ -109,6 +109,33 @@ a_table_makes_the_round_trip(void **state)
 	wire_out_done(&again);
 }
 
+/* In front of rules that they are not of, too. */
+static void
+tables_alone_are_checked_as_well(void **state)
+{
+	struct wire_out bytes;
+
+	(void)state;
+	sample();
+	wire_out_init(&bytes);
+	guard_tables_encode(&in.dfa, &bytes);
+	assert_int_equal(guard_tables_decode(bytes.data, bytes.len, 3,
+			     in.nrules, &out.dfa),
+	    0);
+	assert_true(dfa_match(&out.dfa, "x.key", 5, 0).mask != 0);
+	assert_int_equal(guard_tables_decode(bytes.data, bytes.len, 3, 1,
+			     &out.dfa),
+	    -EPROTO);
+	assert_int_equal(guard_tables_decode(bytes.data, bytes.len, 2,
+			     in.nrules, &out.dfa),
+	    -EPROTO);
+	for (size_t cut = 0; cut < bytes.len; cut++)
+		assert_int_equal(guard_tables_decode(bytes.data, cut, 3,
+				     in.nrules, &out.dfa),
+		    -EPROTO);
+	wire_out_done(&bytes);
+}
+
 static void
 the_longest_root_decides(void **state)
 {
@@ -272,6 +299,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_table_makes_the_round_trip),
+		cmocka_unit_test(tables_alone_are_checked_as_well),
 		cmocka_unit_test(the_longest_root_decides),
 		cmocka_unit_test(an_event_names_the_rule_that_matched),
 		cmocka_unit_test(too_deep_fails_closed),

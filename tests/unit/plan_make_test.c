@@ -820,10 +820,12 @@ the_question_has_the_rules_and_the_places(void **state)
 	struct box b = { .mounts = { { "/p", false }, { "/q", true } },
 		.deny_write = { "/p/**/*.lock" },
 		.conf = "deny name { \"/top.txt\" \"secret\" }\n" };
+	struct dfa *dfa = malloc(sizeof(*dfa));
 	unsigned seen = 0;
 
 	(void)state;
 	assert_non_null(q);
+	assert_non_null(dfa);
 	assert_int_not_equal(MAKE(&b, fs), 0); /* there is no /q */
 	assert_int_equal(lookup_question_decode(b.question.data, b.question.len,
 			     q),
@@ -852,6 +854,14 @@ the_question_has_the_rules_and_the_places(void **state)
 	}
 	assert_int_equal(seen, 127);
 	assert_true(q->scan.entries_max > 0);
+	assert_int_equal(guard_tables_decode(q->scan.table.data,
+			     q->scan.table.len, LOOKUP_ROOTS, q->scan.nrules,
+			     dfa),
+	    0);
+	assert_int_equal(dfa_match(dfa, "x/y/.git/hooks/z", 16, 0).mask,
+	    DFA_WRITE | DFA_MOVE);
+	assert_int_equal(dfa_match(dfa, "x/y", 3, 0).mask, 0);
+	free(dfa);
 	drop(&b);
 	free(q);
 }

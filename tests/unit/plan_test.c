@@ -340,6 +340,7 @@ a_lookup_makes_the_round_trip(void **state)
 	    (struct dfa_rule){ "**/.env", DFA_WRITE, 1, DFA_SPEC, true };
 	q.scan.nexemptions = 1;
 	q.scan.exemptions[0].glob = "**/x";
+	q.scan.table = (struct wire_view){ (const uint8_t *)"table", 5 };
 	wire_out_init(&bytes);
 	lookup_question_encode(&q, &bytes);
 	assert_int_equal(lookup_question_decode(bytes.data, bytes.len, &q2), 0);
@@ -349,6 +350,7 @@ a_lookup_makes_the_round_trip(void **state)
 	assert_string_equal(q2.scan.rules[0].glob, "**/.env");
 	assert_int_equal(q2.scan.rules[0].class, DFA_SPEC);
 	assert_string_equal(q2.scan.exemptions[0].glob, "**/x");
+	assert_int_equal(q2.scan.table.len, 5);
 	wire_out_done(&bytes);
 	q.scan.rules[0].roots = 4; /* there are two */
 	wire_out_init(&bytes);

@@ -21,6 +21,7 @@
 #include <cmocka.h>
 
 #include "launcherd/lookup/resolve.h"
+#include "protocol/guard.h"
 #include "protocol/lookup.h"
 
 static char top[64];
@@ -167,6 +168,33 @@ names_are_found_and_a_directory_as_a_whole(void **state)
 	assert_int_equal(results.nfound, 4);
 	assert_int_equal(results.stopped, 0);
 	assert_int_equal(results.entries, 8);
+}
+
+/* What is sent compiled is what is looked for; a broken table is no scan. */
+static void
+a_compiled_table_is_taken(void **state)
+{
+	static struct dfa dfa;
+	const struct dfa_rules in = { .rules = rules,
+		.nrules = 1,
+		.nroots = LOOKUP_ROOTS };
+	struct wire_out table;
+
+	(void)state;
+	tree();
+	assert_int_equal(dfa_compile(&in, &dfa, NULL), 0);
+	wire_out_init(&table);
+	guard_tables_encode(&dfa, &table);
+	question.scan.table = (struct wire_view){ table.data, table.len };
+	scan();
+	assert_non_null(found(LOOKUP_NAME, "t/.env"));
+	assert_int_equal(results.nfound, 1);
+	question.scan.table.len--;
+	wire_out_done(&out);
+	wire_out_init(&out);
+	assert_int_equal(resolve_all(&question, at("home"), 5000, &out),
+	    -EPROTO);
+	wire_out_done(&table);
 }
 
 /* More patterns than a table holds, and literal ones of any depth. */
@@ -495,6 +523,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		T(a_compiled_table_is_taken),
 		T(any_number_of_patterns_is_looked_for),
 		T(names_are_found_and_a_directory_as_a_whole),
 		T(a_readable_place_has_no_names),
