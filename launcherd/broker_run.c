@@ -68,6 +68,12 @@ guarding_kernel(const struct guarding *g)
 	return g != NULL && g->kernel != NULL;
 }
 
+bool
+guarding_has_broker(const struct guarding *g)
+{
+	return g != NULL && g->kernel == NULL;
+}
+
 int
 guarding_label(void *guarding, int pidfd)
 {
@@ -295,6 +301,13 @@ on_rules_answer(void *ctx, struct peer *peer, const union msg_any *msg,
 }
 
 /* ---------------------------------------------------------------- the stop */
+
+void
+guarding_freeze(struct guarding *g, bool frozen)
+{
+	if (g != NULL && g->peer != NULL && g->ready)
+		(void)PEER_SEND(g->peer, broker_freeze, .frozen = frozen);
+}
 
 bool
 guarding_flush(struct guarding *g)

@@ -33,6 +33,9 @@ bool guarding_kernel(const struct guarding *);
 /* For spawn_run: the label of such a run. */
 int guarding_label(void *guarding, int pidfd);
 
+/* Whether the run has a broker, or will have one; NULL is fine. */
+bool guarding_has_broker(const struct guarding *);
+
 /* Takes the listener. 0, or -errno after run_fail(); init is told to go on when
  * the broker is ready. */
 int guarding_start(struct run *, int listener_fd);
@@ -48,6 +51,13 @@ int guarding_replace(struct guarding *g, uint64_t request, int table_fd);
 /* Before the end of the run is told: what was refused and not told yet. NULL is
  * fine. */
 void guarding_drain(struct guarding *);
+/*
+ * After the run's processes were told to freeze (true), and before they are
+ * thawed (false): a broker that was told so lets go of callers which wait for
+ * what a frozen process would have to do. NULL is fine.
+ */
+void guarding_freeze(struct guarding *, bool frozen);
+
 /* Before init is stopped: the kernel kills the broker with it. True:
  * run_stop_init() is called when the broker has told everything; if it never
  * does, the run's grace ends. False: there is nothing to wait for. */

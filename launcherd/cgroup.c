@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +27,7 @@
 #define CPU_PERIOD_US 100000u
 #define RUN_PREFIX "run-"
 #define SERVICE_LEAF "stockade-service"
+#define PROCESSES "processes"
 
 struct cgroup_tree {
 	struct cgroup_layout layout;
@@ -301,6 +303,19 @@ wait_empty(int dirfd, int timeout_ms)
 	}
 }
 
+/* A run's directory and the one in it, which most runs do not have. 0 or
+ * -errno. */
+static int
+remove_run(int dirfd, const char *name)
+{
+	char inner[sizeof(PROCESSES) + NAME_MAX + 1];
+
+	(void)snprintf(inner, sizeof(inner), "%s/" PROCESSES, name);
+	if (unlinkat(dirfd, inner, AT_REMOVEDIR) < 0 && errno != ENOENT)
+		return -errno;
+	return unlinkat(dirfd, name, AT_REMOVEDIR) < 0 ? -errno : 0;
+}
+
 /* Removes the runs' directories below an instance's. Returns how many were
  * removed; one that is busy stays. */
 static unsigned
@@ -319,7 +334,7 @@ remove_runs(int dirfd)
 	while ((entry = readdir(dir)) != NULL)
 		if (strncmp(entry->d_name, RUN_PREFIX, strlen(RUN_PREFIX)) ==
 			0 &&
-		    unlinkat(dirfd, entry->d_name, AT_REMOVEDIR) == 0)
+		    remove_run(dirfd, entry->d_name) == 0)
 			removed++;
 	(void)closedir(dir);
 	return removed;
@@ -641,6 +656,21 @@ cgroup_make(struct cgroup_tree *tree, const char *name,
 	return 0;
 }
 
+int
+cgroup_split(struct cgroup *cg)
+{
+	if (mkdirat(cg->fd, PROCESSES, 0755) < 0)
+		return -errno;
+	cg->split = true;
+	return 0;
+}
+
+int
+cgroup_processes(const struct cgroup *cg)
+{
+	return open_dir(cg->fd, cg->split ? PROCESSES : ".");
+}
+
 void
 cgroup_close(struct cgroup *cg)
 {
@@ -652,17 +682,15 @@ cgroup_close(struct cgroup *cg)
 int
 cgroup_remove(struct cgroup_tree *tree, const struct cgroup *cg)
 {
-	int error = 0;
+	int error = 0, r;
 
 	for (size_t i = 0; i < CGROUP_CONTROLLERS; i++)
 		if ((cg->legacy & 1u << i) != 0 &&
 		    unlinkat(tree->legacy_fd[i], cg->name, AT_REMOVEDIR) < 0 &&
 		    errno != ENOENT)
 			error = -errno;
-	if (unlinkat(tree->top_fd, cg->name, AT_REMOVEDIR) < 0 &&
-	    errno != ENOENT)
-		error = -errno;
-	return error;
+	r = remove_run(tree->top_fd, cg->name);
+	return r < 0 && r != -ENOENT ? r : error;
 }
 
 /*
@@ -710,6 +738,30 @@ cgroup_state(int cgroup_fd, struct cgroup_state *ret)
 	ret->populated = value_of(text, "populated") != 0;
 	ret->frozen = value_of(text, "frozen") != 0;
 	return 0;
+}
+
+int
+cgroup_freeze_step(const struct cgroup *cg, bool frozen)
+{
+	autoclose int processes = cgroup_processes(cg);
+	struct cgroup_state state = { false, false };
+	int error = processes;
+
+	if (error >= 0 && frozen && cg->split) {
+		error = cgroup_freeze(processes, true);
+		if (error == 0)
+			error = cgroup_state(processes, &state);
+		if (error == 0 && !state.frozen)
+			return 0;
+	}
+	if (error >= 0)
+		error = cgroup_freeze(cg->fd, frozen);
+	if (error == 0 && !frozen && cg->split)
+		error = cgroup_freeze(processes, false);
+	/* The run's own is frozen when what is below it is; thawed alone. */
+	if (error == 0)
+		error = cgroup_state(frozen ? cg->fd : processes, &state);
+	return error < 0 ? error : state.frozen == frozen;
 }
 
 /* The v1 directory of a run, for reading counters; -1 when there is none. */
@@ -770,6 +822,9 @@ cgroup_watch_paths(const struct cgroup_tree *tree, const struct cgroup *cg,
 
 	(void)snprintf(paths[n++], CGROUP_WATCH_PATH,
 	    "/proc/self/fd/%d/cgroup.events", cg->fd);
+	if (cg->split)
+		(void)snprintf(paths[n++], CGROUP_WATCH_PATH,
+		    "/proc/self/fd/%d/" PROCESSES "/cgroup.events", cg->fd);
 	if (tree->unified[CGROUP_MEMORY])
 		(void)snprintf(paths[n++], CGROUP_WATCH_PATH,
 		    "/proc/self/fd/%d/memory.events", cg->fd);

@@ -7,6 +7,10 @@
  * controller. A run is `run-<number>` in it. The cgroup2 directory kills and
  * freezes (Linux 5.14 and 5.2; it needs no controller), v1 directories only
  * limit. Names are ours: nothing of a client is part of one.
+ *
+ * Where a process of ours serves the others of a run, those are in a cgroup2
+ * directory of their own, `processes` below the run's. It has no controllers:
+ * limits, counters, kill and the end are the run's directory's as before.
  */
 #ifndef LAUNCHERD_CGROUP_H
 #define LAUNCHERD_CGROUP_H
@@ -32,6 +36,7 @@ struct cgroup {
 	char name[CGROUP_NAME_MAX];
 	int fd; /* cgroup2 directory */
 	unsigned legacy; /* mask of 1u << controller: v1 directory made */
+	bool split; /* cgroup_split() */
 };
 
 /*
@@ -58,6 +63,12 @@ void cgroup_tree_kill(struct cgroup_tree *, int timeout_ms);
  */
 int cgroup_make(struct cgroup_tree *, const char *name,
     const struct cgroup_limits *, struct cgroup *ret, unsigned *ret_unset);
+/* Puts what will be started in the run apart from what serves it; before the
+ * first process. 0 or -errno, the same as it was. */
+int cgroup_split(struct cgroup *);
+/* The directory that the run's processes are started in: descriptor, or
+ * -errno. */
+int cgroup_processes(const struct cgroup *);
 /* Closes the descriptor; the directories stay. */
 void cgroup_close(struct cgroup *);
 /* 0; -EBUSY: not empty yet, try again after a notification. Absent
@@ -71,6 +82,15 @@ int cgroup_join_legacy(const struct cgroup_tree *, const struct cgroup *);
 /* Kills all, frozen ones too. Works on a descriptor alone. */
 int cgroup_kill(int cgroup_fd);
 int cgroup_freeze(int cgroup_fd, bool frozen);
+
+/*
+ * A caller that waits for an answer of what serves it (seccomp, WAIT_KILLABLE)
+ * cannot be frozen: the run's processes are frozen first and what serves them
+ * last, and thawed the other way round. Takes the step that is possible now. 1:
+ * all is as wanted; 0: call again when one of the watched files has changed;
+ * -errno.
+ */
+int cgroup_freeze_step(const struct cgroup *, bool frozen);
 
 struct cgroup_state {
 	bool populated;
@@ -98,7 +118,7 @@ bool cgroup_pids_silent(const struct cgroup *);
  * memory.events (cgroup2) and pids.events (both). Returns the count, at most
  * CGROUP_WATCHES; each path[i] is CGROUP_WATCH_PATH bytes.
  */
-#define CGROUP_WATCHES 3
+#define CGROUP_WATCHES 4
 #define CGROUP_WATCH_PATH 96
 size_t cgroup_watch_paths(const struct cgroup_tree *, const struct cgroup *,
     char paths[CGROUP_WATCHES][CGROUP_WATCH_PATH]);

@@ -60,7 +60,9 @@ inside_open(const struct run *run)
 {
 	char pids[PIDS_TEXT], path[32];
 	char *save = NULL;
-	int r = read_text(run->cgroup.fd, "cgroup.procs", pids, sizeof(pids));
+	autoclose int dir = cgroup_processes(&run->cgroup);
+	int r =
+	    dir < 0 ? dir : read_text(dir, "cgroup.procs", pids, sizeof(pids));
 
 	if (r < 0)
 		return r;

@@ -287,6 +287,10 @@ step_cgroup(struct launch *la)
 	if (error < 0)
 		return failed(la, error, "cgroup");
 	la->run->has_cgroup = true;
+	if (guarding_has_broker(la->run->guarding))
+		error = cgroup_split(&la->run->cgroup);
+	if (error < 0)
+		return failed(la, error, "cgroup");
 	la->run->limits_unset = unset;
 	if ((unset & (unsigned)p->named) != 0) {
 		run_fail(la->run, API_UNAVAILABLE, -EOPNOTSUPP, "cgroup",

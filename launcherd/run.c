@@ -244,6 +244,29 @@ answer_freeze(struct run *run, int error)
 	    .frozen = run->frozen, .error = (uint64_t)error);
 }
 
+/* A broker is told before a process of the run executes again. */
+static int
+thaw(struct run *run)
+{
+	if (!run->has_cgroup)
+		return 1;
+	guarding_freeze(run->guarding, false);
+	return cgroup_freeze_step(&run->cgroup, false);
+}
+
+/* Takes the step towards what was asked for that is possible now. */
+static void
+step_freeze(struct run *run)
+{
+	int r;
+
+	if (!run->freezing)
+		return;
+	r = cgroup_freeze_step(&run->cgroup, run->freeze_want);
+	if (r != 0)
+		answer_freeze(run, r < 0 ? -r : 0);
+}
+
 /* No process of the run may go on from here; reaches frozen ones. */
 static void
 run_kill_now(struct run *run)
@@ -600,15 +623,11 @@ run_poll_pids(struct run *run)
 static void
 run_changed(struct run *run)
 {
-	struct cgroup_state state;
-
 	if (run->state < RUN_KILLED) {
 		run_check_pids(run);
 		(void)run_check_oom(run);
 	}
-	if (run->freezing && cgroup_state(run->cgroup.fd, &state) == 0 &&
-	    state.frozen == run->freeze_want)
-		answer_freeze(run, 0);
+	step_freeze(run);
 	run_advance(run);
 }
 
@@ -837,8 +856,7 @@ run_destroy(struct launcherd *l, const struct msg_destroy_ask *msg)
 	run->state = RUN_STOPPING;
 	/* A frozen process would not see the signal. */
 	answer_freeze(run, ECANCELED);
-	if (run->has_cgroup)
-		(void)cgroup_freeze(run->cgroup.fd, false);
+	(void)thaw(run);
 	set_timer(run->timer, (long)msg->grace_ms);
 	if (!guarding_flush(run->guarding))
 		run_stop_init(run);
@@ -853,7 +871,7 @@ on_freeze_timer(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	/* A process that cannot be frozen: let all of them go on. */
 	if (run->freezing && run->freeze_want)
-		(void)cgroup_freeze(run->cgroup.fd, false);
+		(void)thaw(run);
 	answer_freeze(run, ETIMEDOUT);
 }
 
@@ -869,8 +887,6 @@ void
 run_freeze(struct launcherd *l, const struct msg_freeze_ask *msg)
 {
 	struct run *run = run_find(l, msg->sandbox);
-	struct cgroup_state state;
-	int error;
 
 	if (run == NULL || run->state != RUN_READY) {
 		refuse_freeze(l, msg, run == NULL ? ENOENT : EBUSY);
@@ -884,12 +900,12 @@ run_freeze(struct launcherd *l, const struct msg_freeze_ask *msg)
 	run->freeze_want = msg->frozen != 0;
 	run->freeze_request = msg->request;
 	set_timer(run->freeze_timer, FREEZE_TIMEOUT_MS);
-	error = cgroup_freeze(run->cgroup.fd, run->freeze_want);
-	if (error < 0)
-		answer_freeze(run, -error);
-	else if (cgroup_state(run->cgroup.fd, &state) == 0 &&
-	    state.frozen == run->freeze_want)
-		answer_freeze(run, 0);
+	if (!run->freeze_want)
+		guarding_freeze(run->guarding, false);
+	step_freeze(run);
+	/* Not all can be frozen yet: some may wait for the broker. */
+	if (run->freezing && run->freeze_want)
+		guarding_freeze(run->guarding, true);
 }
 
 void

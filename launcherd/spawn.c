@@ -127,12 +127,15 @@ static void __attribute__((noreturn)) run_child(const struct spawn_run *in)
 int
 spawn_run(const struct spawn_run *in, struct spawned *ret)
 {
+	autoclose int cgroup = cgroup_processes(in->cgroup);
 	int go[2] = { -1, -1 }, r, error = 0;
 	char byte = 0;
 
+	if (cgroup < 0)
+		return cgroup;
 	if (in->arm != NULL && pipe2(go, O_CLOEXEC) < 0)
 		return -errno;
-	r = clone_child(in->cgroup->fd, ret);
+	r = clone_child(cgroup, ret);
 	if (r == 0) {
 		close_all(&go[1], 1);
 		if (in->arm != NULL && read(go[0], &byte, 1) != 1)

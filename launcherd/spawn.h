@@ -67,8 +67,9 @@ struct spawn_broker {
 };
 
 /*
- * stockade-broker in the run's cgroup and namespaces, as its own user with the
- * capabilities of broker_user.h. 0 or -errno; -ENOTRECOVERABLE: our children
+ * stockade-broker in the run's cgroup, beside its processes (cgroup_split), and
+ * in its namespaces, as its own user with the capabilities of broker_user.h. 0
+ * or -errno; -ENOTRECOVERABLE: our children
  * would be born in the run's pid namespace, the caller must end.
  */
 int spawn_broker(const struct spawn_broker *, struct spawned *ret);

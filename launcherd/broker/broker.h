@@ -70,6 +70,7 @@ struct broker {
 	struct target_cache targets;
 	struct denials denials;
 	struct fifos fifos;
+	bool freezing; /* the run's processes are; see fifo.c */
 };
 
 #endif

@@ -9,6 +9,8 @@
 #include "launcherd/broker/broker.h"
 #include "launcherd/broker/notify.h"
 
+#define ERESTARTNOINTR 513 /* the kernel's linux/errno.h */
+
 /* What F_SETFL can set; the rest stays as it was opened. */
 #define SETTABLE (O_APPEND | O_NONBLOCK | O_ASYNC | O_DIRECT | O_NOATIME)
 
@@ -47,7 +49,13 @@ fifo_wait(struct broker *b, const struct request *rq, int object, int flags)
 	return ANSWER_LATER;
 }
 
-/* False: it goes on waiting. */
+/*
+ * False: it goes on waiting. A caller that waits for us cannot be frozen, and
+ * the one it waits for may be: so it is let go, and its call begins again when
+ * it is thawed. The kernel does that with the answer ERESTARTNOINTR where a
+ * signal is pending, as one is for whoever has been told to freeze, until it
+ * has been through the kernel's exit; nothing of it reaches the program.
+ */
 static bool
 finish(struct broker *b, const struct fifo *f)
 {
@@ -55,6 +63,10 @@ finish(struct broker *b, const struct fifo *f)
 
 	if (!notify_valid(b, f->id))
 		return true;
+	if (b->freezing) {
+		notify_answer(b, f->id, 0, -ERESTARTNOINTR);
+		return true;
+	}
 	fd = fifo_open(b, f->object, f->flags);
 	if (fd == -ENXIO || fd == -EAGAIN)
 		return false;

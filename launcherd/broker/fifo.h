@@ -32,7 +32,8 @@ struct fifos {
 /* Takes `object` in every case. ANSWER_LATER, or -ENFILE. */
 int fifo_wait(struct broker *, const struct request *, int object, int flags);
 
-/* Tries all of them once. */
+/* Tries all of them once. While the run freezes: only when no message of
+ * launcherd's waits that was sent after the last of them came. */
 void fifo_tick(struct broker *);
 
 /*

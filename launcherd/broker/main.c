@@ -191,7 +191,7 @@ take_rules(struct broker *b, uint64_t request, int fd)
 	channel_tell(MSG_broker_rules_answer, &answer);
 }
 
-/* Other rules, the run's stop, or the end of the channel. */
+/* Other rules, the run's freeze or stop, or the end of the channel. */
 static void
 take_message(struct broker *b)
 {
@@ -206,6 +206,8 @@ take_message(struct broker *b)
 	} else if (type == MSG_broker_flush) {
 		denial_flush(b);
 		channel_tell(MSG_broker_flushed, &flushed);
+	} else if (type == MSG_broker_freeze) {
+		b->freezing = any.broker_freeze.frozen != 0;
 	} else {
 		_exit(EXIT_RULES);
 	}
@@ -226,9 +228,17 @@ loop(struct broker *b)
 	for (;;) {
 		if (poll(fds, 2, timeout_of(b)) < 0 && errno != EINTR)
 			_exit(EXIT_START);
-		/* First: rules that came before a request hold for it. */
-		if (fds[1].revents != 0)
+		/*
+		 * All of them first: rules that came before a request hold for
+		 * it, and who is let go while the run freezes has waited since
+		 * before a poll that found no word of its thaw.
+		 */
+		if (fds[1].revents != 0) {
 			take_message(b);
+			continue;
+		}
+		if (b->fifos.n > 0)
+			fifo_tick(b);
 		if ((fds[0].revents & POLLIN) != 0) {
 			serve(b);
 		} else if (fds[0].revents != 0) {
@@ -236,8 +246,6 @@ loop(struct broker *b)
 			denial_flush(b);
 			_exit(0);
 		}
-		if (b->fifos.n > 0)
-			fifo_tick(b);
 		denial_tick(b);
 	}
 }

@@ -921,6 +921,72 @@ def test_guarded_run_that_ends_by_itself_took_its_broker_along(own, tree):
     assert own.cgroups() == []
 
 
+def comms(pids):
+    return sorted(launcherbox.read_file("/proc/%d/comm" % p).strip()
+                  for p in pids)
+
+
+@guarded
+def test_broker_has_the_limits_and_the_end_of_its_run(own, tree):
+    run = own.launch(mounts=[(tree, False)], roots=[(tree, False)],
+                     table=brokerbox.table([tree]), memory=256 << 20,
+                     pids=100, cpus=500)
+    run.start(["/bin/sleep", "100"])
+    broker, = run.pids_in("")
+    assert comms([broker]) == ["stockade-broker"]
+    assert {"bwrap", "init"} < set(comms(run.pids_in("processes/")))
+    # Whatever limits and counts is the run's, in both layouts.
+    own.chan.send("stat_ask", request=9, sandbox=run.sandbox)
+    assert own.chan.expect("stat_answer").pids == len(run.pids())
+    places = [launcherbox.read_file("/proc/%d/cgroup" % p).replace(
+        "/processes", "") for p in run.pids()]
+    assert len(set(places)) == 1
+    pids = run.pids()
+    assert run.freeze(True).error == 0
+    assert b"frozen 1" in read_at(run.cgroup, "cgroup.events")
+    # As the supervisor does it, by the descriptor alone.
+    fd = os.open("cgroup.kill", os.O_WRONLY, dir_fd=run.cgroup)
+    os.write(fd, b"1")
+    os.close(fd)
+    run.ended()
+    assert gone(pids) and own.cgroups() == []
+
+
+@guarded
+def test_guarded_run_is_thawed_for_its_grace(own, tree):
+    run = own.launch(mounts=[(tree, False)], roots=[(tree, False)],
+                     table=brokerbox.table([tree]))
+    line = "import os\nwhile True: os.close(os.open('%s/a', 65))" % tree
+    run.start(["/usr/bin/python3", "-c", line])
+    for _ in range(5):
+        assert run.freeze(True).error == 0
+        assert run.freeze(False).error == 0
+    assert run.freeze(True).error == 0
+    start = time.monotonic()
+    assert run.destroy(grace_ms=5000).cause == \
+        launcherbox.CAUSES.index("MANUAL")
+    assert time.monotonic() - start < 3
+    assert own.cgroups() == []
+
+
+@guarded
+def test_leftovers_of_a_guarded_run_are_removed(tree):
+    daemon = Launcherd()
+    run = daemon.launch(mounts=[(tree, False)], roots=[(tree, False)],
+                        table=brokerbox.table([tree]))
+    pids = run.pids()
+    assert run.freeze(True).error == 0
+    daemon.process.kill()
+    daemon.process.wait()
+    daemon.chan.close()
+    assert daemon.cgroups() != [] and not gone(pids, 0.2)
+    daemon.start()
+    daemon.lookup()
+    assert gone(pids, 2.0) and daemon.cgroups() == []
+    run.release()
+    assert daemon.close() == 0
+
+
 def test_generated_file_below_a_host_directory_is_refused(shared):
     answer = shared.refused(files=[("/etc/profile.d/x.sh", b"")])
     assert "generated file" in answer.reason

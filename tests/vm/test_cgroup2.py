@@ -50,6 +50,12 @@ def until(condition, what, seconds=20):
         time.sleep(0.05)
 
 
+def pids_of(run):
+    """Of its broker, and of what that serves."""
+    return {int(p) for directory in (run, run + "/processes")
+            for p in read(directory + "/cgroup.procs").split()}
+
+
 class Unit(Instance):
     """The service alone in ROOT/name."""
 
@@ -121,17 +127,19 @@ class TestUnit:
                 "pids.max": "33", "cpu.max": "150000 100000"}
         if os.path.exists(run + "/memory.swap.max"):
             assert read(run + "/memory.swap.max") == "0"
-        # Everything of the run is in it, its broker too.
-        pids = {int(p) for p in read(run + "/cgroup.procs").split()}
+        # Everything of the run is in it, its broker too, and is limited there.
+        pids = pids_of(run)
         assert len(pids) >= 2
         assert "stockade-broker" in {instance.comm(p) for p in pids}
+        assert read(run + "/pids.current") == str(len(pids))
+        assert read(run + "/cgroup.subtree_control") == ""
         client.call("sandbox.destroy", sessionId="set")
         assert unit.runs() == []
 
     def test_too_much_memory_kills_the_run_as_a_group(self, unit, client):
         run = launch(unit, client, "oom", memoryBytes=64 << 20)
         start(client, "oom", "/bin/sleep", "1000")
-        bystanders = read(run + "/cgroup.procs").split()
+        bystanders = [str(p) for p in pids_of(run)]
         start(client, "oom", PYTHON, "-c", HOG)
         killed = client.event("killed", 60)
         assert (killed["cause"], killed["limit"]) == ("oom", 64 << 20)
