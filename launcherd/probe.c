@@ -37,6 +37,7 @@
 #define PROBE_TIMEOUT_MS 10000
 #define PROBE_ID 65534 /* nobody */
 #define PROBE_EXEC 1
+#define NOT_TRIED "not tried, since no sandbox could be started"
 
 struct probe {
 	struct launcherd *l;
@@ -55,6 +56,8 @@ struct probe {
 	enum guard_mechanism guard; /* being tried */
 	int scratch_fd; /* -1: the first part */
 	uint64_t denials;
+	bool no_sandbox; /* the first part failed */
+	bool tried[GUARD_MECHANISMS];
 	char why[PROBE_DETAIL_MAX + 1]; /* the others are not in force */
 };
 
@@ -217,9 +220,7 @@ probe_report(struct probe *p)
 			.available = p->rows[i].available };
 
 		MSG_SET_STR(row.detail,
-		    p->rows[i].known ?
-			p->rows[i].detail :
-			"not tried, since no sandbox could be started");
+		    p->rows[i].known ? p->rows[i].detail : NOT_TRIED);
 		log_event(EV_PROBE_ROW, LF_STR(LK_NAME, probe_row_name(i)),
 		    LF_STR(LK_DECISION, row.available ? "yes" : "no"),
 		    LF_STR(LK_REASON, row.detail));
@@ -412,10 +413,8 @@ probe_run_gone(struct probe *p, const struct run_failure *failure)
 		set_row(p, PROBE_NAMESPACES, false, "%.*s", PROBE_DETAIL_MAX,
 		    text);
 	}
-	if (can_go_on(p, was_ready))
-		guard_next(p);
-	else
-		probe_report(p);
+	p->no_sandbox = !can_go_on(p, was_ready);
+	guard_next(p);
 }
 
 /* The plan of an empty run, and of one with a guarded place. */
@@ -453,36 +452,50 @@ probe_denial(struct probe *p, uint64_t count)
 	p->denials += count;
 }
 
-/* Why the mechanism that was tried is not in force. */
+/* Why a mechanism is not in force. */
 static void
-not_in_force(struct probe *p, const char *why)
+not_in_force(struct probe *p, enum guard_mechanism m, const char *why)
 {
 	size_t len = strlen(p->why);
 
 	(void)snprintf(p->why + len, sizeof(p->why) - len, "%s%s: %s",
-	    len > 0 ? "; " : "", guard_mechanism_name(p->guard), why);
+	    len > 0 ? "; " : "", guard_mechanism_name(m), why);
+}
+
+/* The rows that guard.create does not hang on: what its test found, where the
+ * mechanism covers that at all. */
+static void
+guard_rest(struct probe *p)
+{
+	static const unsigned rows[] = { PROBE_GUARD_READ,
+		PROBE_GUARD_CONNECT };
+	static const char *const instead[] = {
+		"not by broker: what is there at launch is masked",
+		"not by broker: sockets that are there at launch are masked",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		if (p->l->guard == GUARD_AUTO)
+			set_row(p, rows[i], false, "no mechanism is in force");
+		else if (p->l->guard == GUARD_BROKER)
+			set_row(p, rows[i], false, "%s", instead[i]);
 }
 
 static void
 guard_report(struct probe *p)
 {
-	const char *none = "no mechanism is in force";
+	const char *untried =
+	    p->l->guard_choice == GUARD_AUTO ? "not needed" : "not chosen";
 
-	set_row(p, PROBE_GUARD_READ, false, "%s", none);
-	set_row(p, PROBE_GUARD_CONNECT, false, "%s", none);
+	for (unsigned m = 0; m < GUARD_MECHANISMS; m++)
+		if (m != GUARD_AUTO && !p->tried[m])
+			not_in_force(p, (enum guard_mechanism)m, untried);
 	if (p->l->guard == GUARD_AUTO)
 		set_row(p, PROBE_GUARD_CREATE, false, "%s", p->why);
 	else
-		set_row(p, PROBE_GUARD_CREATE, true, "%s%s%s",
-		    guard_mechanism_name(p->l->guard),
-		    p->why[0] != '\0' ? "; " : "", p->why);
-	if (p->l->guard == GUARD_BROKER) {
-		set_row(p, PROBE_GUARD_READ, false,
-		    "not by broker: what is there at launch is masked");
-		set_row(p, PROBE_GUARD_CONNECT, false,
-		    "not by broker: sockets that are there at launch are "
-		    "masked");
-	}
+		set_row(p, PROBE_GUARD_CREATE, true, "%s; %s",
+		    guard_mechanism_name(p->l->guard), p->why);
+	guard_rest(p);
 	probe_report(p);
 }
 
@@ -502,6 +515,8 @@ guard_launch(struct probe *p)
 	close_all(&p->out_fd, 1);
 	close_all(&p->scratch_fd, 1);
 	p->rows[PROBE_GUARD_CREATE].known = false;
+	p->rows[PROBE_GUARD_READ].known = false;
+	p->rows[PROBE_GUARD_CONNECT].known = false;
 	p->scratch_fd = view_scratch(p->l->view);
 	if (p->scratch_fd < 0)
 		return p->scratch_fd;
@@ -529,15 +544,18 @@ guard_next(struct probe *p)
 		p->guard = mechanism_next(p->l->guard_choice, p->guard);
 		if (p->guard == GUARD_AUTO)
 			break;
+		p->tried[p->guard] = true;
 		error = mechanism_check(p->l, p->guard, why);
-		if (error == 0) {
+		if (error == 0 && p->no_sandbox) {
+			(void)snprintf(why, sizeof(why), NOT_TRIED);
+		} else if (error == 0) {
 			error = guard_launch(p);
 			if (error == 0)
 				return; /* guard_gone() goes on */
 			(void)snprintf(why, sizeof(why), "%s",
 			    strerror(-error));
 		}
-		not_in_force(p, why);
+		not_in_force(p, p->guard, why);
 	}
 	guard_report(p);
 }
@@ -562,8 +580,11 @@ guard_verdict(const struct probe *p, const struct run_failure *failure,
 	}
 	if (!probe_guard_clean(p->scratch_fd))
 		return "its test left something on disk";
-	if (p->denials != PROBE_GUARD_DENIALS)
-		return "its test was not told as three refusals";
+	if (p->denials !=
+	    PROBE_GUARD_DENIALS +
+		(unsigned)p->rows[PROBE_GUARD_READ].available +
+		(unsigned)p->rows[PROBE_GUARD_CONNECT].available)
+		return "its test was not told as one event for each refusal";
 	return NULL;
 }
 
@@ -581,7 +602,7 @@ guard_gone(struct probe *p, const struct run_failure *failure)
 		return;
 	}
 	p->l->guard = GUARD_AUTO;
-	not_in_force(p, why);
+	not_in_force(p, p->guard, why);
 	guard_next(p);
 }
 
@@ -609,7 +630,8 @@ probe_start(struct launcherd *l)
 	check_bwrap(p);
 	check_cgroup(p);
 	if ((p->tools & TOOL_USABLE) == 0 || !p->rows[PROBE_CGROUP].available) {
-		probe_report(p);
+		p->no_sandbox = true;
+		guard_next(p);
 		return;
 	}
 	fd = seal_plan(false);

@@ -88,7 +88,12 @@ const char *probe_row_name(unsigned);
 
 /* What holds name rules (SPEC D, Z6). AUTO, as a choice, is the first that
  * passes its test; as an answer it says that none did. */
-enum guard_mechanism { GUARD_AUTO, GUARD_BROKER, GUARD_BPF_LSM };
+enum guard_mechanism {
+	GUARD_AUTO,
+	GUARD_BROKER,
+	GUARD_BPF_LSM,
+	GUARD_MECHANISMS
+};
 /* "broker", "bpf-lsm"; "none" else. */
 const char *guard_mechanism_name(unsigned);
 

@@ -14,6 +14,7 @@
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -342,10 +343,10 @@ create(const char *path)
 	return fd < 0 ? -1 : close(fd);
 }
 
-/* launcherd counts the refusals (PROBE_GUARD_DENIALS) and looks whether
- * something was left. */
+/* launcherd counts the refusals (PROBE_GUARD_DENIALS, and one for each of the
+ * other rows that is ok) and looks whether something was left. */
 static void
-probe_guard(struct result *r)
+probe_guard_create(struct result *r)
 {
 	static const char plain[] = PROBE_TREE "/plain";
 	static const char protected[] = PROBE_TREE "/.env";
@@ -371,6 +372,50 @@ probe_guard(struct result *r)
 		set(r, true, "refused with EPERM");
 }
 
+/* The rule is about reading alone: it can be made and removed. */
+static void
+probe_guard_read(struct result *r)
+{
+	static const char secret[] = PROBE_TREE "/" PROBE_READ_NAME;
+	int fd;
+
+	if (create(secret) < 0) {
+		set(r, false, "what is allowed fails: %s", strerror(errno));
+		return;
+	}
+	fd = open(secret, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 && errno == EPERM)
+		set(r, true, "refused with EPERM");
+	else
+		set(r, false, "%s", fd < 0 ? strerror(errno) : "not refused");
+	close_all(&fd, 1);
+	(void)unlink(secret);
+}
+
+/* A socket of its own, which nothing but the rule stands before. */
+static void
+probe_guard_connect(struct result *r)
+{
+	static const struct sockaddr_un address = { .sun_family = AF_UNIX,
+		.sun_path = PROBE_TREE "/" PROBE_CONNECT_NAME };
+	union {
+		const struct sockaddr_un *in;
+		const struct sockaddr *sa;
+	} p = { .in = &address };
+	autoclose int server = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	autoclose int client = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (server < 0 || client < 0 ||
+	    bind(server, p.sa, sizeof(address)) < 0 || listen(server, 1) < 0)
+		set(r, false, "what is allowed fails: %s", strerror(errno));
+	else if (connect(client, p.sa, sizeof(address)) == 0)
+		set(r, false, "not refused");
+	else
+		set(r, errno == EPERM, "refused with %s",
+		    errno == EPERM ? "EPERM" : strerror(errno));
+	(void)unlink(address.sun_path);
+}
+
 struct row {
 	const char *name;
 	void (*fn)(struct result *);
@@ -389,7 +434,9 @@ static const struct row rows[] = {
 };
 
 static const struct row guard_rows[] = {
-	{ "guard.create", probe_guard },
+	{ "guard.create", probe_guard_create },
+	{ "guard.read", probe_guard_read },
+	{ "guard.connect", probe_guard_connect },
 };
 
 int

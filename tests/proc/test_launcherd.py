@@ -1537,7 +1537,7 @@ def test_probe_tries_the_guard_in_a_run_of_its_own(tree):
     daemon = Launcherd(probe=1, guard=launcherbox.BROKER)
     msg, rows = probed(daemon)
     assert msg.guard == launcherbox.BROKER
-    assert rows["guard.create"] == (1, "broker")
+    assert rows["guard.create"] == (1, "broker; bpf-lsm: not chosen")
     for name in ("guard.read", "guard.connect"):
         assert rows[name][0] == 0 and "not by broker" in rows[name][1]
     # None of its refusals is a violation, and nothing of it is left.
@@ -1584,7 +1584,8 @@ def test_without_its_program_there_is_no_broker(tree):
     msg, rows = probed(daemon)
     text = "the program stockade-broker is not there"
     assert msg.guard == 0
-    assert rows["guard.create"] == (0, "broker: " + text)
+    assert rows["guard.create"] == (
+        0, "broker: %s; bpf-lsm: not chosen" % text)
     refused_for_the_guard(daemon, tree)
     assert daemon.close() == 0
     subprocess.run(["rm", "-rf", links], check=True)
