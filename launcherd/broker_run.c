@@ -504,16 +504,6 @@ on_failed(void *ctx, struct peer *peer, const union msg_any *msg, int *fds,
 	return 0;
 }
 
-/* What init tries before anything runs (SPEC D16) is no violation. */
-static bool
-is_verification(const struct msg_broker_denial *m)
-{
-	const char *name = strrchr(m->path, '/');
-
-	return m->pid == 1 && name != NULL &&
-	    strcmp(name + 1, GUARD_VERIFY_NAME) == 0;
-}
-
 static int
 on_denial(void *ctx, struct peer *peer, const union msg_any *any, int *fds,
     size_t nfds)
@@ -525,7 +515,8 @@ on_denial(void *ctx, struct peer *peer, const union msg_any *any, int *fds,
 	(void)peer;
 	(void)fds;
 	(void)nfds;
-	if (is_verification(m))
+	/* What init tries before anything runs (SPEC D16) is no violation. */
+	if (guard_is_verification(m->pid, m->path))
 		return 0;
 	if (g->run->probe != NULL) {
 		probe_denial(g->run->probe, m->count);

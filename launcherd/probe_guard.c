@@ -36,7 +36,7 @@ probe_guard_table(void)
 	static const struct dfa_rule rules[] = {
 		{ ".env", DFA_WRITE, 1, DFA_BUILTIN, true },
 		{ "**/.git/hooks/**", DFA_WRITE, 1, DFA_GIT, true },
-		{ GUARD_VERIFY_NAME, DFA_WRITE, 1, DFA_GIT, true },
+		{ GUARD_VERIFY_GLOB, DFA_WRITE, 1, DFA_GIT, true },
 		{ PROBE_READ_NAME, DFA_READ, 1, DFA_SPEC, false },
 		{ PROBE_CONNECT_NAME, DFA_CONNECT, 1, DFA_SPEC, false },
 	};

@@ -440,3 +440,13 @@ guard_exact_rule(const struct guard *guard, struct dfa_verdict verdict,
 	}
 	return verdict.rule;
 }
+
+bool
+guard_is_verification(uint64_t pid, const char *path)
+{
+	const char *name = strrchr(path, '/');
+
+	return pid == 1 && name != NULL &&
+	    strncmp(name + 1, GUARD_VERIFY_PREFIX,
+		sizeof(GUARD_VERIFY_PREFIX) - 1) == 0;
+}

@@ -21,8 +21,10 @@
 #define GUARD_PATH_MAX 4095
 #define GUARD_TEXT_MAX 4200 /* a pattern with what stands before it */
 /* Forbidden by the rules of every run, at any depth: what launches verify
- * themselves with (SPEC D16). */
-#define GUARD_VERIFY_NAME ".stockade-verify"
+ * themselves with (SPEC D16). What follows is drawn at random, so that no file
+ * of a tree has the name already and answers in place of the guard. */
+#define GUARD_VERIFY_PREFIX ".stockade-verify-"
+#define GUARD_VERIFY_GLOB GUARD_VERIFY_PREFIX "*"
 #define GUARD_ORIGIN_MAX 160
 #define GUARD_REMEDY_MAX 4300
 #define GUARD_BYTES_MAX (16u << 20)
@@ -123,5 +125,9 @@ unsigned guard_exact_rule(const struct guard *, struct dfa_verdict verdict,
 
 /* For events; the words of DFA_RULE_TOO_DEEP too. NULL: no such rule. */
 const struct guard_rule *guard_rule(const struct guard *, unsigned rule);
+
+/* Whether a refusal is the one that pid 1 of a run, stockade-init, asks for
+ * before anything of the run is there. */
+bool guard_is_verification(uint64_t pid, const char *path);
 
 #endif

@@ -388,16 +388,6 @@ send_denial(struct kernel_run *kr, struct msg_denial *msg)
 		(void)peer_send(run->l->supervisor, MSG_denial, msg, NULL, 0);
 }
 
-/* What init tries before anything runs (SPEC D16) is no violation. */
-static bool
-is_verification(const struct msg_denial *msg)
-{
-	const char *name = strrchr(msg->path, '/');
-
-	return msg->pid == 1 && name != NULL &&
-	    strcmp(name + 1, GUARD_VERIFY_NAME) == 0;
-}
-
 static void
 arm_timer(struct kernel_guard *k)
 {
@@ -471,7 +461,8 @@ take(void *ctx, const struct guard_event *ev)
 		return;
 	}
 	guard_event_denial(ev, rules, &kr->paths, &msg);
-	if (!is_verification(&msg))
+	/* What init tries before anything runs (SPEC D16) is no violation. */
+	if (!guard_is_verification(msg.pid, msg.path))
 		tell(kr, &msg);
 }
 

@@ -5,8 +5,11 @@
  */
 #include "launcherd/init/verify.h"
 
+#include <sys/random.h>
+
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -37,13 +40,14 @@ failed(int error, const char *what, const char *place,
  * nothing about the rules, and so does a directory that is not the user's.
  */
 static int
-try(const char *place, bool may_be_gone, char ret_step[VERIFY_STEP_MAX])
+try(const char *place, const char *name, bool may_be_gone,
+    char ret_step[VERIFY_STEP_MAX])
 {
 	char path[PATH_MAX];
 	autoclose int made = -1;
 	int error;
 
-	if (snprintf(path, sizeof(path), "%s/%s", place, GUARD_VERIFY_NAME) >=
+	if (snprintf(path, sizeof(path), "%s/%s", place, name) >=
 	    (int)sizeof(path))
 		return failed(-ENAMETOOLONG, "cannot be tried in", place,
 		    ret_step);
@@ -74,7 +78,8 @@ is_below(const char *path, char *const *places, size_t n)
 
 /* A mount on a file, or one that another covers, holds no new name. */
 static int
-try_mounts(char *const *places, size_t n, char ret_step[VERIFY_STEP_MAX])
+try_mounts(char *const *places, size_t n, const char *name,
+    char ret_step[VERIFY_STEP_MAX])
 {
 	autofree char *text = proctext_read("/proc/self/mountinfo");
 	struct mountinfo mount;
@@ -87,10 +92,11 @@ try_mounts(char *const *places, size_t n, char ret_step[VERIFY_STEP_MAX])
 		size_t len = strcspn(line, "\n");
 
 		if (!mountinfo_read(line, len, &mount))
-			return failed(-EIO, "cannot be read:",
-			    "/proc/self/mountinfo", ret_step);
+			return failed(-EIO,
+			    "cannot be read:", "/proc/self/mountinfo",
+			    ret_step);
 		if (!mount.read_only && is_below(mount.point, places, n))
-			r = try(mount.point, true, ret_step);
+			r = try(mount.point, name, true, ret_step);
 		line += len + (line[len] == '\n');
 	}
 	return r;
@@ -99,9 +105,16 @@ try_mounts(char *const *places, size_t n, char ret_step[VERIFY_STEP_MAX])
 int
 verify_guard(char *const *places, size_t n, char ret_step[VERIFY_STEP_MAX])
 {
+	char name[sizeof(GUARD_VERIFY_PREFIX) + 16];
+	uint64_t number;
 	int r = 0;
 
+	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+		return failed(-EIO, "no name can be drawn:", "getrandom",
+		    ret_step);
+	(void)snprintf(name, sizeof(name), "%s%016" PRIx64, GUARD_VERIFY_PREFIX,
+	    number);
 	for (size_t i = 0; i < n && r == 0; i++)
-		r = try(places[i], false, ret_step);
-	return r < 0 ? r : try_mounts(places, n, ret_step);
+		r = try(places[i], name, false, ret_step);
+	return r < 0 ? r : try_mounts(places, n, name, ret_step);
 }

@@ -1,7 +1,7 @@
 /*
  * The last step of a guarded run's start (SPEC D16): once everything is mounted
  * and the guard answers, pid 1 tries to make a name that the rules of every run
- * forbid, GUARD_VERIFY_NAME, in each guarded place and in each writable mount
+ * forbid, GUARD_VERIFY_GLOB, in each guarded place and in each writable mount
  * below it. What the lists of the kernel say proves nothing; this does.
  */
 #ifndef INIT_VERIFY_H

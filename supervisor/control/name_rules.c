@@ -368,7 +368,7 @@ add_lists(struct maker *m)
 		r = add_exemption(m, app7_exempt[i], ORIGIN_APP7, true);
 	/* Of no class that an exemption lifts: each launch tries it. */
 	if (r == 0)
-		r = add_fixed(m, GUARD_VERIFY_NAME, DFA_GIT, "D16", "");
+		r = add_fixed(m, GUARD_VERIFY_GLOB, DFA_GIT, "D16", "");
 	return r;
 }
 

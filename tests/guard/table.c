@@ -6,7 +6,7 @@
  *
  * -w a write rule, -i the same without regard to case, -R a read rule, -g a
  * rule of git's set, -x an exemption, -n new repositories are permitted,
- * -V no rule for the name that launches verify themselves with.
+ * -V no rule for the names that launches verify themselves with.
  */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
@@ -99,7 +99,7 @@ main(int argc, char **argv)
 			add_rule(optarg, c);
 	}
 	if (verified)
-		add_rule(GUARD_VERIFY_NAME, 'g');
+		add_rule(GUARD_VERIFY_GLOB, 'g');
 	limit_to_roots();
 	if (dfa_compile(&all, &guard.dfa, &bad) < 0) {
 		(void)fprintf(stderr, "table: rule %zu\n", bad);
