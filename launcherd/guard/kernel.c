@@ -98,6 +98,8 @@ run_helper(struct launcherd *l, const char *verb, const char *pins, char *text,
 	}
 	status = spawn_reap(&child);
 	close_all(&child.pidfd, 1);
+	/* Timers that are set now count from now. */
+	(void)event_base_update_cache_time(l->base);
 	n = read(fds[0], text, size - 1);
 	(void)close(fds[0]);
 	text[n > 0 ? n : 0] = '\0';

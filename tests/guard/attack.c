@@ -363,6 +363,17 @@ bench_write_open(const char *name)
 }
 
 static void
+bench_read_open(const char *name)
+{
+	char byte;
+	int fd = open(name, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || read(fd, &byte, 1) != 1)
+		die(name);
+	(void)close(fd);
+}
+
+static void
 bench_create(const char *name)
 {
 	int fd = open(name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
@@ -396,8 +407,10 @@ bench(unsigned n)
 	path_in(name, root, "bench");
 	path_in(fresh, root, "fresh");
 	fd = open(name, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
-	if (fd < 0 || close(fd) < 0)
+	if (fd < 0 || write(fd, "x", 1) != 1 || close(fd) < 0)
 		die(name);
+	(void)printf("open_read_close_us=%.1f\n",
+	    best_of(bench_read_open, name, n));
 	(void)printf("open_write_close_us=%.1f\n",
 	    best_of(bench_write_open, name, n));
 	(void)printf("create_close_unlink_us=%.1f\n",
