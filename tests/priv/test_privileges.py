@@ -32,6 +32,8 @@ DESCRIPTORS = {
                         r"/tmp/stockade-test-[^/]*$|.*/log$",
     "stockade-proxyd": r"socket:|anon_inode:|pipe:|/dev/null|/memfd:|.*/log$",
     "stockade-resolver": r"socket:|anon_inode:|pipe:|/dev/null|.*/log$",
+    "stockade-broker": r"socket:|anon_inode:\[?(eventpoll|seccomp notify|pidfd|"
+                       r"signalfd|timerfd)\]?$|/dev/null|/memfd:|/proc$|/proc/[0-9]+/fd$|/$",
 }
 
 
@@ -132,3 +134,77 @@ def test_the_daemons_stay_in_the_hosts_network(service):
     for name, pid in daemons(service).items():
         assert os.readlink("/proc/%d/ns/net" % pid) == \
             os.readlink("/proc/self/ns/net"), name
+
+
+# ---------------------------------------------------------------- broker
+
+def run_processes(service):
+    """(stockade-init, stockade-broker) of the run."""
+    found = {}
+    below = instance.all_pids_below(service.children()["stockade-launcherd"])
+    for pid in below:
+        found[instance.comm(pid)] = pid
+    if "stockade-broker" not in found:
+        pytest.skip("another mechanism than broker is in force")
+    return found.get("init") or found["stockade-init"], found["stockade-broker"]
+
+
+def read(pid, name):
+    with open("/proc/%d/%s" % (pid, name), encoding="ascii") as f:
+        return f.read()
+
+
+def test_a_broker_has_the_runs_rights_and_a_look_into_it(service):
+    """Ids of its own that no run can signal; only where files are concerned
+    those of the run, and of all capabilities the one to look into it."""
+    init, broker = run_processes(service)
+    own, text, of_run = pwd.getpwnam("stockade-broker"), status(broker), \
+        status(init)
+    assert text["Uid"].split() == [str(own.pw_uid)] * 3 + [
+        of_run["Uid"].split()[0]]
+    assert text["Gid"].split() == [str(own.pw_gid)] * 3 + [
+        of_run["Gid"].split()[0]]
+    assert sorted(text["Groups"].split()) == sorted(of_run["Groups"].split())
+    for field in ("CapPrm", "CapEff", "CapBnd"):
+        assert int(text[field], 16) == mask(["SYS_PTRACE"]), field
+    assert int(text["CapInh"], 16) == 0 and int(text["CapAmb"], 16) == 0
+    assert text["NoNewPrivs"] == "1"
+    assert text["Seccomp"] == "2"
+
+
+def test_a_broker_lives_where_its_run_does(service):
+    init, broker = run_processes(service)
+    for kind in ("mnt", "pid", "net", "user"):
+        assert os.readlink("/proc/%d/ns/%s" % (broker, kind)) == \
+            os.readlink("/proc/%d/ns/%s" % (init, kind)), kind
+    # Killed and counted with it; what is frozen before it is below.
+    for its, of_run in zip(read(broker, "cgroup").splitlines(),
+                           read(init, "cgroup").splitlines()):
+        assert of_run == its or of_run.startswith(its + "/")
+        assert "run-" in its or its == of_run
+    assert os.stat("/proc/%d/environ" % broker).st_uid == 0
+    assert re.search(r"Max core file size\s+(\S+)",
+                     read(broker, "limits")).group(1) == "0"
+
+
+def test_a_broker_holds_what_is_listed(service):
+    broker = run_processes(service)[1]
+    notify = 0
+    for fd in os.listdir("/proc/%d/fd" % broker):
+        target = os.readlink("/proc/%d/fd/%s" % (broker, fd))
+        assert re.match(DESCRIPTORS["stockade-broker"], target), (fd, target)
+        notify += "seccomp notify" in target
+    assert notify == 1
+    # Nobody else has the listener: with a second copy calls would wait for
+    # ever once the broker is dead.
+    others = [service.process.pid] + instance.all_pids_below(
+        service.process.pid)
+    for pid in others:
+        if pid == broker or not os.path.exists("/proc/%d/fd" % pid):
+            continue
+        for fd in os.listdir("/proc/%d/fd" % pid):
+            try:
+                target = os.readlink("/proc/%d/fd/%s" % (pid, fd))
+            except OSError:
+                continue
+            assert "seccomp notify" not in target, (pid, fd)
