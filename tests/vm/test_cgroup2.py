@@ -73,8 +73,15 @@ class Unit(Instance):
 
     def __exit__(self, *args):
         super().__exit__(*args)
-        for base, _, _ in os.walk(self.cgroup, topdown=False):
-            os.rmdir(base)
+        until(self.removed, "a process of the service is left")
+
+    def removed(self):
+        try:
+            for base, _, _ in os.walk(self.cgroup, topdown=False):
+                os.rmdir(base)
+        except OSError:
+            return False
+        return True
 
 
 @pytest.fixture(scope="class")
@@ -221,7 +228,7 @@ def test_a_strangers_presence_does_not_cost_the_limits():
             os.waitpid(stranger, 0)
             stranger = 0
     finally:
-        if stranger:
+        if stranger > 0:
             os.kill(stranger, signal.SIGKILL)
             os.waitpid(stranger, 0)
 
@@ -235,7 +242,7 @@ def test_limit_without_a_controller():
             with pytest.raises(RpcError) as refused:
                 client.launch("named", unit.workdir(),
                               limits={"memoryBytes": 64 << 20})
-            assert refused.value.name == "unavailable"
+            assert refused.value.name == "unavailable", refused.value
             handle = client.launch("default", unit.workdir())
             assert handle["state"] in ("warm", "ready")
             client.call("events.subscribe", sessionId="default", since=1)
