@@ -407,8 +407,8 @@ step_spawn(struct launch *la)
 		.args_fd = la->args_fd,
 		.fds = la->args.fds,
 		.nfds = la->args.nfds,
-		.arm = guarding_kernel(la->run->guarding) ? guarding_label :
-							   NULL,
+		.arm =
+		    guarding_kernel(la->run->guarding) ? guarding_label : NULL,
 		.arm_ctx = la->run->guarding,
 	};
 	int error = spawn_run(&spawn, &la->run->bwrap);

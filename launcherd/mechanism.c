@@ -43,8 +43,8 @@ knows_listener(void)
 static bool
 no_attach(void)
 {
-	autoclose int fd = open("/proc/sys/kernel/yama/ptrace_scope",
-	    O_RDONLY | O_CLOEXEC);
+	autoclose int fd =
+	    open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
 	char level = '0';
 
 	return fd >= 0 && read(fd, &level, 1) == 1 && level == '3';
@@ -71,16 +71,14 @@ check_broker(const struct launcherd *l, char why[MECHANISM_WHY_MAX])
 		    "the kernel's seccomp lacks WAIT_KILLABLE_RECV "
 		    "(Linux 5.19)");
 	if (no_attach())
-		return missing(why, -EPERM,
-		    "kernel.yama.ptrace_scope is 3");
+		return missing(why, -EPERM, "kernel.yama.ptrace_scope is 3");
 	return 0;
 }
 
 static int
 check_bpf(const struct launcherd *l, char why[MECHANISM_WHY_MAX])
 {
-	return l->kernel != NULL ? 0 :
-				   missing(why, -EOPNOTSUPP, l->kernel_why);
+	return l->kernel != NULL ? 0 : missing(why, -EOPNOTSUPP, l->kernel_why);
 }
 
 /* In the order of `auto`. */

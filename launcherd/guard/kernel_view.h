@@ -7,8 +7,12 @@
 #ifndef LAUNCHERD_GUARD_KERNEL_VIEW_H
 #define LAUNCHERD_GUARD_KERNEL_VIEW_H
 
+#include <stdint.h>
+
+#ifdef __clang__
 #pragma clang attribute push(__attribute__((preserve_access_index)), \
     apply_to = record)
+#endif
 
 struct qstr {
 	uint32_t len;
@@ -73,6 +77,8 @@ struct unix_sock {
 	struct path path;
 };
 
+#ifdef __clang__
 #pragma clang attribute pop
+#endif
 
 #endif

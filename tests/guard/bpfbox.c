@@ -73,10 +73,13 @@ read_file(const char *path, size_t *ret_len)
 		len += n;
 		if (n == 0)
 			break;
-		if (len + 1 == size)
-			buf = realloc(buf, size *= 2);
-		if (buf == NULL)
-			die(path, -ENOMEM);
+		if (len + 1 == size) {
+			char *more = realloc(buf, size *= 2);
+
+			if (more == NULL)
+				die(path, -ENOMEM);
+			buf = more;
+		}
 	}
 	(void)fclose(file);
 	buf[len] = '\0';
