@@ -20,7 +20,6 @@
 #include "common/log.h"
 #include "common/path.h"
 #include "launcherd/mountinfo.h"
-#include "launcherd/proctext.h"
 #include "protocol/guard.h"
 
 static int
@@ -76,29 +75,31 @@ is_below(const char *path, char *const *places, size_t n)
 	return false;
 }
 
-/* A mount on a file, or one that another covers, holds no new name. */
+/* A mount on a file, or one that another covers, holds no new name. Read line
+ * by line: a run may have 16384 masks, each of them a mount with two paths. */
 static int
 try_mounts(char *const *places, size_t n, const char *name,
     char ret_step[VERIFY_STEP_MAX])
 {
-	autofree char *text = proctext_read("/proc/self/mountinfo");
+	static const char mounts[] = "/proc/self/mountinfo";
+	autofree char *line = NULL;
 	struct mountinfo mount;
+	FILE *f = fopen(mounts, "re");
+	size_t size = 0;
+	ssize_t len;
 	int r = 0;
 
-	if (text == NULL)
-		return failed(-EIO, "cannot be read:", "/proc/self/mountinfo",
-		    ret_step);
-	for (const char *line = text; *line != '\0' && r == 0;) {
-		size_t len = strcspn(line, "\n");
-
-		if (!mountinfo_read(line, len, &mount))
-			return failed(-EIO,
-			    "cannot be read:", "/proc/self/mountinfo",
-			    ret_step);
-		if (!mount.read_only && is_below(mount.point, places, n))
+	if (f == NULL)
+		return failed(-errno, "cannot be read:", mounts, ret_step);
+	while (r == 0 && (len = getline(&line, &size, f)) > 0)
+		if (!mountinfo_read(line, strcspn(line, "\n"), &mount))
+			r = failed(-EIO, "cannot be read:", mounts, ret_step);
+		else if (!mount.read_only && is_below(mount.point, places, n))
 			r = try(mount.point, name, true, ret_step);
-		line += len + (line[len] == '\n');
-	}
+	/* An end that is none could hide a mount. */
+	if (r == 0 && !feof(f))
+		r = failed(-EIO, "cannot be read:", mounts, ret_step);
+	(void)fclose(f);
 	return r;
 }
 

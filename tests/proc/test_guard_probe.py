@@ -250,6 +250,20 @@ def test_a_mount_that_cannot_be_written_is_no_fault(shared, tree, submount,
             subprocess.run(["umount", submount], check=True)
 
 
+def test_many_masks_with_long_names(shared, tree):
+    """Each is a mount; their list alone is some megabytes."""
+    masks = []
+    for i in range(12000 // brokerbox.SLOW):
+        place = os.path.join(tree, "d" * 100 + str(i // 1000))
+        if i % 1000 == 0:
+            os.mkdir(place)
+        path = os.path.join(place, "%s%d.key" % ("x" * 100, i))
+        with open(path, "w", encoding="ascii"):
+            masks.append((path, launcherbox.READ_ONLY, launcherbox.FILE, False,
+                          True))
+    verified(shared, shared.launch(masks=masks, **launched(shared, [tree])))
+
+
 def test_a_place_of_another_user_is_no_fault(shared, tree):
     os.chown(tree, 0, 0)
     verified(shared, shared.launch(**launched(shared, [tree])))

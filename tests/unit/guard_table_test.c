@@ -294,6 +294,20 @@ wrong_roots_and_rules_are_refused(void **state)
 	assert_int_equal(through(&changed, &out), -EPROTO);
 }
 
+static void
+only_pid_1_verifies(void **state)
+{
+	(void)state;
+	assert_true(guard_is_verification(1, "/p/.stockade-verify-0"));
+	assert_true(guard_is_verification(1, "/.stockade-verify-"));
+	assert_false(guard_is_verification(2, "/p/.stockade-verify-0"));
+	assert_false(guard_is_verification(1, "/p/.stockade-verify"));
+	assert_false(guard_is_verification(1, "/p/.stockade-verify-0/.env"));
+	assert_false(guard_is_verification(1, "/p/x.stockade-verify-0"));
+	assert_false(guard_is_verification(1, ".stockade-verify-0"));
+	assert_false(guard_is_verification(1, ""));
+}
+
 int
 main(void)
 {
@@ -305,6 +319,7 @@ main(void)
 		cmocka_unit_test(too_deep_fails_closed),
 		cmocka_unit_test(every_changed_entry_is_refused_or_harmless),
 		cmocka_unit_test(wrong_roots_and_rules_are_refused),
+		cmocka_unit_test(only_pid_1_verifies),
 	};
 
 	return cmocka_run_group_tests_name("guard_table", tests, NULL, NULL);
