@@ -82,6 +82,15 @@ guarding_label(void *guarding, int pidfd)
 	return kernel_run_label(g->kernel, pidfd);
 }
 
+bool
+guarding_passes(const struct guarding *g, const int *fds, size_t nfds)
+{
+	for (size_t i = 0; guarding_kernel(g) && i < nfds; i++)
+		if (!kernel_run_passes(g->kernel, fds[i]))
+			return false;
+	return true;
+}
+
 void
 guarding_drain(struct guarding *g)
 {

@@ -36,6 +36,10 @@ int guarding_label(void *guarding, int pidfd);
 /* Whether the run has a broker, or will have one; NULL is fine. */
 bool guarding_has_broker(const struct guarding *);
 
+/* Whether the run may be given these descriptors: not one that writes to a
+ * protected name, which the kernel would refuse to init. NULL is fine. */
+bool guarding_passes(const struct guarding *, const int *fds, size_t nfds);
+
 /* Takes the listener. 0, or -errno after run_fail(); init is told to go on when
  * the broker is ready. */
 int guarding_start(struct run *, int listener_fd);

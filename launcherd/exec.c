@@ -22,6 +22,7 @@
 #include "common/memfd.h"
 #include "common/proc.h"
 #include "common/size.h"
+#include "launcherd/broker_run.h"
 #include "launcherd/launcherd.h"
 #include "launcherd/probe.h"
 #include "protocol/message.h"
@@ -248,6 +249,9 @@ refusal(struct run *run, const struct msg_exec_ask *msg, const int *fds,
 	*ret_error = EISDIR;
 	if (has_directory(fds + 1, (size_t)msg->passed))
 		return "stdio";
+	*ret_error = EPERM;
+	if (!guarding_passes(run->guarding, fds + 1, (size_t)msg->passed))
+		return "stdio: a protected name";
 	size = memfd_check(fds[0], PLAN_BYTES_MAX);
 	*ret_error = size < 0 ? (int)-size : 0;
 	return size < 0 ? "plan" : NULL;

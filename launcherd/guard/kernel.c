@@ -377,6 +377,29 @@ kernel_run_replace(struct kernel_run *kr, int table_fd)
 	return 0;
 }
 
+bool
+kernel_run_passes(const struct kernel_run *kr, int fd)
+{
+	char link[32], path[GUARD_PATH_MAX + 1];
+	struct guard *guard = NULL;
+	int flags = fcntl(fd, F_GETFL);
+	struct dfa_verdict v;
+	struct stat st;
+	ssize_t n;
+
+	if (flags < 0 || fstat(fd, &st) < 0)
+		return false;
+	if ((flags & O_ACCMODE) == O_RDONLY || !S_ISREG(st.st_mode))
+		return true;
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path));
+	if (n <= 0 || (size_t)n == sizeof(path) || decode(&kr->map, &guard) < 0)
+		return false;
+	v = guard_judge(guard, path, (size_t)n, "", 0, NULL);
+	free(guard);
+	return (v.mask & DFA_WRITE) == 0;
+}
+
 /* ---------------------------------------------------------------- events */
 
 static void

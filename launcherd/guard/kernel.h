@@ -43,6 +43,9 @@ int kernel_run_label(const struct kernel_run *, int pidfd);
 int kernel_run_arm(struct kernel_run *, char why[KERNEL_WHY_MAX]);
 /* Other rules, of the same places; at once. 0, or -errno and the old ones. */
 int kernel_run_replace(struct kernel_run *, int table_fd);
+/* Whether a descriptor of the client's is one that the run may have: that it
+ * only reads, or that its name of now is not protected. */
+bool kernel_run_passes(const struct kernel_run *, int fd);
 /* Tells what was refused and not told yet. */
 void kernel_run_flush(struct kernel_run *);
 /* The run's cgroup is empty. NULL is fine. */

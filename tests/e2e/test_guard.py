@@ -268,6 +268,22 @@ def test_kernel_guards_what_comes_later_in_every_respect(session):
         "file-write-mode", "file-write-mode", "file-write-unlink", DATA]
 
 
+def test_a_protected_file_is_no_standard_output(service, session):
+    s = session()
+    if not in_kernel(s):
+        pytest.skip("bpf-lsm is not in force")
+    args = ["-C", s.workdir, "--user", RUN_USER, "--", "sh", "-c", "echo x"]
+    for name, denied in (("out.key", True), ("out", False)):
+        with open(os.path.join(s.workdir, name), "wb") as f:
+            done = subprocess.run(
+                [instance.CTL, "--socket", service.socket, "run", *args],
+                stdin=subprocess.DEVNULL, stdout=f, stderr=subprocess.PIPE,
+                check=False, timeout=60)
+        assert (done.returncode != 0) is denied
+        assert os.path.getsize(os.path.join(s.workdir, name)) == (
+            0 if denied else 2)
+
+
 def test_identity_of_the_broker(service, session, with_broker):
     before = set(brokers(service))
     s = session()
