@@ -50,6 +50,10 @@ struct guarding {
 	int table_fd;
 	struct spawned child;
 	struct event *exit_event;
+	int info_fd;
+	struct event *info_event;
+	bool started;
+	bool armed; /* it has the listener */
 	struct peer *peer;
 	bool ready;
 	bool flushing; /* asked, not answered */
@@ -110,6 +114,15 @@ guarding_alive(const struct guarding *g)
 	return g != NULL && (g->child.pid > 0 || g->peer != NULL);
 }
 
+static void
+stop_expecting(struct guarding *g)
+{
+	if (g->info_event != NULL)
+		event_free(g->info_event);
+	g->info_event = NULL;
+	close_all(&g->info_fd, 1);
+}
+
 void
 guarding_free(struct guarding *g)
 {
@@ -117,6 +130,7 @@ guarding_free(struct guarding *g)
 		return;
 	if (g->exit_event != NULL)
 		event_free(g->exit_event);
+	stop_expecting(g);
 	peer_free(g->peer);
 	kernel_run_free(g->kernel);
 	for (size_t i = 0; i < g->nrepositories; i++)
@@ -209,7 +223,7 @@ guarding_make(struct run *run, const struct plan *plan,
 	if (g == NULL)
 		return failed(run, -ENOMEM, "memory");
 	g->run = run;
-	g->child.pidfd = -1;
+	g->child.pidfd = g->info_fd = -1;
 	g->table_fd = take_fd(&table);
 	g->setup.uid = user->uid;
 	g->setup.gid = user->gid;
@@ -403,6 +417,9 @@ lost(struct guarding *g, const char *why)
 {
 	struct run *run = g->run;
 
+	/* With bubblewrap, as a rule, which says why; if not, init asks. */
+	if (!g->armed)
+		return;
 	if (run->state == RUN_STARTING) {
 		run_fail(run, API_GUARD_UNAVAILABLE, -EIO, "guard", why);
 		run_kill(run, RUN_CAUSE_SERVICE);
@@ -564,14 +581,12 @@ static int
 spawn_in(struct guarding *g, int proc_fd, int channel_fd)
 {
 	const struct launcherd *l = g->run->l;
-	autoclose int mnt = inside_namespace(proc_fd, "mnt");
 	autoclose int pid = inside_namespace(proc_fd, "pid");
 	autoclose int net = inside_namespace(proc_fd, "net");
 	autoclose int own = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
 	const struct spawn_broker in = {
 		.tree = l->cgroups,
 		.cgroup = &g->run->cgroup,
-		.mnt_fd = mnt,
 		.pid_fd = pid,
 		.net_fd = net,
 		.own_pid_fd = own,
@@ -582,7 +597,7 @@ spawn_in(struct guarding *g, int proc_fd, int channel_fd)
 		.gid = l->broker_user.gid,
 	};
 
-	if (mnt < 0 || pid < 0 || net < 0 || own < 0)
+	if (pid < 0 || net < 0 || own < 0)
 		return -ESRCH;
 	return spawn_broker(&in, &g->child);
 }
@@ -598,6 +613,7 @@ start(struct guarding *g)
 
 	if (proc_fd < 0)
 		return proc_fd;
+	g->started = true;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
 	child_end = pair[1];
@@ -621,28 +637,90 @@ start(struct guarding *g)
 	return -ENOMEM;
 }
 
+static int
+start_failed(struct run *run, int error)
+{
+	return failed(run, error, "stockade-broker cannot be started");
+}
+
+/* Or bubblewrap has ended, which is seen by its own end. It may be writing
+ * still: the pipe stays until init is there. */
+static void
+on_info(evutil_socket_t fd, short what, void *arg)
+{
+	struct guarding *g = arg;
+	int error;
+
+	(void)fd;
+	(void)what;
+	event_free(g->info_event);
+	g->info_event = NULL;
+	if (g->run->state != RUN_STARTING || g->started)
+		return;
+	error = start(g);
+	if (error < 0 && g->started) {
+		(void)start_failed(g->run, error);
+		run_kill(g->run, RUN_CAUSE_SERVICE);
+		run_advance(g->run);
+	}
+}
+
+int
+guarding_expect(struct run *run, int info_fd)
+{
+	struct guarding *g = run->guarding;
+
+	g->info_fd = info_fd;
+	g->info_event = event_new(run->l->base, info_fd, EV_READ, on_info, g);
+	if (g->info_event != NULL && event_add(g->info_event, NULL) == 0)
+		return 0;
+	return start_failed(run, -ENOMEM);
+}
+
+/* The broker waits, or is started now; it may have ended since. */
+static int
+set_up(struct guarding *g)
+{
+	autoclose int proc_fd = inside_open(g->run);
+	int fds[2] = { -1, -1 };
+	int error = proc_fd < 0 ? proc_fd : 0;
+
+	if (error == 0 && !g->started)
+		error = start(g);
+	if (error == 0 && g->peer == NULL)
+		error = -ECHILD;
+	if (error < 0)
+		return error;
+	fds[0] = fcntl(g->table_fd, F_DUPFD_CLOEXEC, 4);
+	if (fds[0] < 0)
+		return -errno;
+	fds[1] = inside_namespace(proc_fd, "mnt");
+	if (fds[1] < 0) {
+		close_all(fds, 1);
+		return fds[1];
+	}
+	(void)peer_send(g->peer, MSG_broker_setup, &g->setup, fds, 2);
+	return 0;
+}
+
 int
 guarding_start(struct run *run, int listener_fd)
 {
 	struct guarding *g = run->guarding;
 	static const struct msg_broker_listen listen;
-	int listener = listener_fd, table, error;
+	int listener = listener_fd, error;
 
 	if (g->kernel != NULL) {
 		g->mounted = true;
 		return 0;
 	}
-	error = start(g);
-
-	table = fcntl(g->table_fd, F_DUPFD_CLOEXEC, 4);
-	if (error == 0 && table < 0)
-		error = -errno;
+	stop_expecting(g);
+	error = set_up(g);
 	if (error < 0) {
-		close_all(&table, 1);
 		close_all(&listener, 1);
-		return failed(run, error, "stockade-broker cannot be started");
+		return start_failed(run, error);
 	}
-	(void)peer_send(g->peer, MSG_broker_setup, &g->setup, &table, 1);
+	g->armed = true;
 	/* Sent, or closed: in both cases ours is gone. */
 	(void)peer_send(g->peer, MSG_broker_listen, &listen, &listener, 1);
 	return 0;

@@ -1,8 +1,10 @@
 /*
  * The broker of a guarded run: made when the plan was read, started when
- * stockade-init sends the run's listener, there as long as the run.
+ * bubblewrap has made the run's namespaces, there as long as the run. Until it
+ * is set up it waits, with launcherd's view and without a table.
  *
- *	init_listener ─▶ fork, broker_setup, broker_listen
+ *	bubblewrap's --info-fd ─▶ fork
+ *	init_listener ─▶ fork if that was not, broker_setup, broker_listen
  *	broker_ready, masks mounted ─▶ init_go ─▶ verified (D16) ─▶ init_ready
  *
  * launcherd keeps no copy of the listener: with one, calls would wait for ever
@@ -39,6 +41,10 @@ bool guarding_has_broker(const struct guarding *);
 /* Whether the run may be given these descriptors: not one that writes to a
  * protected name, which the kernel would refuse to init. NULL is fine. */
 bool guarding_passes(const struct guarding *, const int *fds, size_t nfds);
+
+/* Takes info_fd: when it can be read, the run's pid namespace is there. 0, or
+ * -errno after run_fail(). */
+int guarding_expect(struct run *, int info_fd);
 
 /* Takes the listener. 0, or -errno after run_fail(); init is told to go on when
  * the broker is ready. */

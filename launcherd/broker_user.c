@@ -1,6 +1,6 @@
 /*
  * See broker_user.h. Who asks: launcherd, in a child that has joined a run's
- * namespaces, for the broker of that run. A hostile run sees this process, but
+ * pid and network namespace, for the broker of that run. A hostile run sees this process, but
  * does not share its ids: it may not signal or trace it, and it executes our
  * own program by descriptor.
  */
@@ -18,7 +18,7 @@
 #include "common/size.h"
 
 static const unsigned long kept[] = { CAP_SETUID, CAP_SETGID, CAP_SETPCAP,
-	CAP_SYS_PTRACE };
+	CAP_SYS_PTRACE, CAP_SYS_ADMIN, CAP_SYS_CHROOT };
 
 static int
 raise_kept(void)

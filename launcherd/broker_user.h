@@ -9,9 +9,10 @@
 
 /*
  * Takes uid and gid in all of real, effective, saved and file-system ids, with
- * no supplementary group, and keeps SETUID, SETGID, SETPCAP and SYS_PTRACE over
- * the exec as ambient capabilities: the broker needs the first three in order
- * to take the run's file-system ids and to give the rest up. Single-threaded;
+ * no supplementary group, and keeps SETUID, SETGID, SETPCAP, SYS_PTRACE,
+ * SYS_ADMIN and SYS_CHROOT over the exec as ambient capabilities: the broker
+ * needs the last two to join the run's mount namespace, the first three in
+ * order to take the run's file-system ids and to give the rest up. Single-threaded;
  * 0 or -errno, and the caller must exit on an error.
  */
 int broker_take_user(uid_t uid, gid_t gid);

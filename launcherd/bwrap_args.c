@@ -387,6 +387,10 @@ bwrap_args_build(const struct bwrap_input *in, struct bwrap_args *ret,
 	memset(ret, 0, sizeof(*ret));
 	*ret_why = "out of memory";
 	put_namespaces(&b);
+	if (in->info_fd >= 0) {
+		put(ret, "--info-fd");
+		put_fd(ret, in->info_fd);
+	}
 	put_system(&b);
 	error = put_etc(&b, ret_why);
 	if (error == 0)

@@ -28,6 +28,7 @@ struct bwrap_input {
 	int init_fd; /* O_PATH, stockade-init */
 	int connect_fd; /* O_PATH, stockade-connect; -1: none */
 	int etc_fd; /* the copy of /etc */
+	int info_fd; /* told when the run's namespaces are there; -1: not */
 	const char *const *root_links; /* "bin", "usr/bin", ... pairs, NULL */
 	const char *const *root_binds; /* "/lib64", ..., NULL */
 	const char *const *proc_hidden; /* "/proc/keys", ..., NULL; may be

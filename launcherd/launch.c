@@ -46,6 +46,7 @@ struct launch {
 	int *file_fds;
 	struct bwrap_args args;
 	int args_fd;
+	int info_write; /* for bubblewrap; -1: nobody asks */
 	struct netns netns;
 	int channel; /* our end */
 	int child_channel;
@@ -229,6 +230,20 @@ build_args(struct launch *la, struct bwrap_input *in)
 	return 0;
 }
 
+/* The broker is started while bubblewrap goes on with its mounts. */
+static int
+step_broker(struct launch *la)
+{
+	int info[2];
+
+	if (!guarding_has_broker(la->run->guarding))
+		return 0;
+	if (pipe2(info, O_CLOEXEC) < 0)
+		return failed(la, -errno, "guard");
+	la->info_write = info[1];
+	return guarding_expect(la->run, info[0]);
+}
+
 static int
 step_args(struct launch *la)
 {
@@ -239,6 +254,7 @@ step_args(struct launch *la)
 		.file_fds = la->file_fds,
 		.init_fd = la->l->init_fd,
 		.connect_fd = la->l->connect_fd,
+		.info_fd = la->info_write,
 	};
 	int error;
 
@@ -460,6 +476,7 @@ static int (*const steps[])(struct launch *) = {
 	step_sources,
 	step_files,
 	step_masks,
+	step_broker,
 	step_args,
 	step_cgroup,
 	step_netns,
@@ -480,6 +497,7 @@ launch_done(struct launch *la)
 	free(la->file_fds);
 	bwrap_args_done(&la->args);
 	close_all(&la->args_fd, 1);
+	close_all(&la->info_write, 1);
 	netns_close(&la->netns);
 	close_all(&la->channel, 1);
 	close_all(&la->child_channel, 1);
@@ -497,6 +515,7 @@ launch_make(struct run *run, const struct run_order *order, int plan_fd,
 		.plan_fd = plan_fd,
 		.guard_fd = guard_fd,
 		.args_fd = -1,
+		.info_write = -1,
 		.netns = { -1, -1, -1 },
 		.channel = -1,
 		.child_channel = -1,

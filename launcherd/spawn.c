@@ -231,8 +231,7 @@ broker_child(const struct spawn_broker *in)
 
 	child_stdio(in->null_fd, in->null_fd, in->null_fd, in->channel_fd);
 	if (cgroup_join_legacy(in->tree, in->cgroup) < 0 ||
-	    setns(in->net_fd, CLONE_NEWNET) < 0 ||
-	    setns(in->mnt_fd, CLONE_NEWNS) < 0 || chdir("/") < 0)
+	    setns(in->net_fd, CLONE_NEWNET) < 0 || chdir("/") < 0)
 		_exit(SPAWN_FAILED);
 	default_signals();
 	if (broker_take_user(in->uid, in->gid) < 0)

@@ -55,8 +55,7 @@ int spawn_guard(int libexec_fd, const char *verb, const char *dir, int null_fd,
 struct spawn_broker {
 	const struct cgroup_tree *tree;
 	const struct cgroup *cgroup;
-	int mnt_fd; /* the run's namespaces */
-	int pid_fd;
+	int pid_fd; /* the run's namespaces */
 	int net_fd;
 	int own_pid_fd; /* launcherd's */
 	int program_fd; /* O_PATH */
@@ -68,9 +67,9 @@ struct spawn_broker {
 
 /*
  * stockade-broker in the run's cgroup, beside its processes (cgroup_split), and
- * in its namespaces, as its own user with the capabilities of broker_user.h. 0
- * or -errno; -ENOTRECOVERABLE: our children
- * would be born in the run's pid namespace, the caller must end.
+ * in its pid and network namespace, as its own user with the capabilities of
+ * broker_user.h. 0 or -errno; -ENOTRECOVERABLE: our children would be born in
+ * the run's pid namespace, the caller must end.
  */
 int spawn_broker(const struct spawn_broker *, struct spawned *ret);
 

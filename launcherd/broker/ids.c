@@ -1,6 +1,5 @@
 /*
- * See ids.h. Expects SETUID, SETGID, SETPCAP and SYS_PTRACE, as ambient ones
- * over the exec, and nothing else. Every id and set is read back.
+ * See ids.h. Expects what broker_user.h keeps over the exec. Every id and set is read back.
  */
 #include "launcherd/broker/ids.h"
 

@@ -1,8 +1,9 @@
 /*
- * stockade-broker: one per guarded run, in the run's mount and pid namespaces
- * and its cgroup, with the channel to launcherd on descriptor 3. It takes the
- * run's file-system ids, reads the rules, confines itself, takes the run's
- * seccomp listener, and then does the run's writes, one at a time.
+ * stockade-broker: one per guarded run, in the run's pid namespace and its
+ * cgroup, with the channel to launcherd on descriptor 3. It waits for the run's
+ * view and joins its mount namespace, takes the run's file-system ids, confines
+ * itself, reads the rules, takes the run's seccomp listener, and then does the
+ * run's writes, one at a time.
  *
  * It trusts its channel; its callers it believes nothing. When it dies the
  * kernel answers the trapped calls with ENOSYS and Landlock refuses the rest:
@@ -23,6 +24,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -130,14 +132,30 @@ open_directories(struct broker *b)
 		failed(-ENOTSUP, "/proc is no proc file system");
 }
 
+/* Ours is launcherd's until the run's stands: with what ids_become() gives up,
+ * and before anything of the run is looked at. */
+static void
+enter_view(int mnt_fd)
+{
+	if (setns(mnt_fd, CLONE_NEWNS) < 0 || chdir("/") < 0)
+		failed(-errno, "mount namespace");
+	(void)close(mnt_fd);
+}
+
 static void
 set_up(struct broker *b)
 {
 	static union msg_any any;
 	const struct msg_broker_setup *m = &any.broker_setup;
-	int table = channel_expect(PROC_BROKER, MSG_broker_setup, &any), r;
+	int fds[CHAN_FDS_MAX], table, r;
 	const char *step = "";
+	size_t nfds;
 
+	if (channel_receive(PROC_BROKER, &any, fds, &nfds) != MSG_broker_setup)
+		_exit(EXIT_RULES);
+	table = fds[0];
+	if (nfds > 1)
+		enter_view(fds[1]);
 	r = ids_become(m->uid, m->gid, m->groups.data, m->groups.len, &step);
 	if (r < 0)
 		failed(r, step);

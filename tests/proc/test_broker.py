@@ -661,6 +661,17 @@ def test_start_without_the_right_ids_fails(uid):
     chan.close()
 
 
+def test_a_view_that_cannot_be_joined_is_told():
+    process, chan = bare_broker()
+    fds = [messages.memfd(b"x"), os.open("/dev/null", os.O_RDONLY)]
+    chan.send("broker_setup", fds, uid=UID, gid=GID)
+    for fd in fds:
+        os.close(fd)
+    assert chan.expect("broker_failed").step == "mount namespace"
+    assert process.wait(5) == 125
+    chan.close()
+
+
 @pytest.mark.parametrize("label, packet, nfds", [
     pytest.param(*row, id=row[0]) for row in
     messages.hostile_packets("launcherd", "broker")])

@@ -953,6 +953,25 @@ def test_broker_has_the_limits_and_the_end_of_its_run(own, tree):
 
 
 @guarded
+def test_broker_has_the_view_of_its_run_and_one_capability(own, tree):
+    run = own.launch(mounts=[(tree, False)], roots=[(tree, False)],
+                     table=brokerbox.table([tree]))
+    broker, = run.pids_in("")
+    init, = [p for p in run.pids() if comms([p]) == ["init"]]
+    for name in ("mnt", "pid", "net"):
+        assert os.readlink("/proc/%d/ns/%s" % (broker, name)) == \
+            os.readlink("/proc/%d/ns/%s" % (init, name))
+    assert os.path.samestat(*[os.stat("/proc/%d/root" % p)
+                              for p in (broker, init)])
+    status = launcherbox.read_file("/proc/%d/status" % broker)
+    for line in ("CapInh:\t%016x" % 0, "CapPrm:\t%016x" % (1 << 19),
+                 "CapEff:\t%016x" % (1 << 19), "CapBnd:\t%016x" % (1 << 19),
+                 "CapAmb:\t%016x" % 0, "NoNewPrivs:\t1", "Seccomp:\t2"):
+        assert line in status, status
+    run.destroy()
+
+
+@guarded
 def test_guarded_run_is_thawed_for_its_grace(own, tree):
     run = own.launch(mounts=[(tree, False)], roots=[(tree, False)],
                      table=brokerbox.table([tree]))

@@ -54,6 +54,7 @@ build(void)
 		.etc = &tree,
 		.file_fds = file_fds,
 		.init_fd = 21,
+		.info_fd = 24,
 		.connect_fd = 22,
 		.etc_fd = 20,
 		.root_links = root_links,
@@ -149,8 +150,9 @@ fixed_view(void **state)
 			fail_msg("missing: %s", words[i]);
 	assert_int_equal(find("--unshare-net"), -1);
 	assert_int_equal(find("--unshare-user"), -1);
-	assert_true(has_fd(20) && has_fd(21) && has_fd(22));
-	assert_int_equal(args.nfds, 3);
+	assert_true(find("--info-fd 24") >= 0);
+	assert_true(has_fd(20) && has_fd(21) && has_fd(22) && has_fd(24));
+	assert_int_equal(args.nfds, 4);
 }
 
 static void
