@@ -40,6 +40,7 @@
 #define REMOVE_FIRST_MS 2
 /* For the next launch, after one is ready: its first command goes first. */
 #define PREPARE_MS 10
+#define PREPARE_END_MS 2 /* after one: who waits for its end goes first */
 #define PIDS_POLL_MS 1000
 #define TRIM_EVERY 64 /* runs */
 #define REMOVE_TRIES 10
@@ -151,7 +152,7 @@ run_gone(struct run *run)
 		(void)PEER_SEND(l->supervisor, run_ended,
 		    .sandbox = run->sandbox, .cause = run->cause,
 		    .limit = run->limit, .peak = run->peak);
-		prepare(l, 0);
+		prepare(l, PREPARE_END_MS);
 	}
 	run_free(run);
 	/* The probe has found another mechanism, or none. */

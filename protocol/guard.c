@@ -180,8 +180,10 @@ guard_decode(const void *data, size_t len, struct guard *ret)
 	struct wire_view magic;
 	struct wire w;
 
-	/* What is behind has no meaning beyond its count. */
-	memset(ret, 0, offsetof(struct guard, dfa.place));
+	/* What is in an array has no meaning beyond its count: a megabyte that
+	 * is not touched. */
+	ret->nroots = ret->nrules = ret->naside = ret->nexemptions = 0;
+	memset(&ret->dfa, 0, offsetof(struct dfa, next));
 	wire_init(&w, data, len);
 	(void)wire_array(&w, 7, 7);
 	magic = wire_str(&w, 1, sizeof(GUARD_MAGIC) - 1);

@@ -79,8 +79,8 @@ struct guard {
 
 /*
  * Fills *ret (about 3 MiB: allocate it) with copies of the tables and with
- * pointers into data for the strings: data must outlive it. 0 or -EPROTO. No
- * allocation, no I/O.
+ * pointers into data for the strings: data must outlive it. What stands behind
+ * a count is left as it was. 0 or -EPROTO. No allocation, no I/O.
  */
 int guard_decode(const void *data, size_t len, struct guard *ret);
 /* Equal tables give equal bytes. root len is taken from its path. Errors are

@@ -200,7 +200,8 @@ kernel_guard_close(struct launcherd *l, bool remove)
 static int
 decode(const struct memfd_map *map, struct guard **ret)
 {
-	struct guard *guard = malloc(sizeof(*guard));
+	/* Zero behind its counts: its tables go into a map as a whole. */
+	struct guard *guard = calloc(1, sizeof(*guard));
 	int error;
 
 	if (guard == NULL)

@@ -462,8 +462,11 @@ expect_renewed(const struct name_rules_in *in, const struct conf_names *now,
 		assert_int_equal(guard_decode(want.data, want.len, &renewed),
 		    0);
 		assert_memory_equal(&renewed.dfa, &guard.dfa,
-		    offsetof(struct dfa, place) +
-			guard.dfa.nplaces * sizeof(guard.dfa.place[0]));
+		    offsetof(struct dfa, next));
+		assert_memory_equal(renewed.dfa.next, guard.dfa.next,
+		    guard.dfa.nnext * sizeof(guard.dfa.next[0]));
+		assert_memory_equal(renewed.dfa.place, guard.dfa.place,
+		    guard.dfa.nplaces * sizeof(guard.dfa.place[0]));
 		assert_int_equal(renewed.nexemptions,
 		    guard.nexemptions + in->exemptions.n);
 		assert_int_equal(
