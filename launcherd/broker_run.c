@@ -36,6 +36,7 @@
 
 /* What ended with the run's init is seen after init's own end. */
 #define END_WAIT_MS 20
+#define BROKER_ENDED "stockade-broker ended while the run was starting"
 
 enum broker_state { BROKER_STARTING, BROKER_UP };
 
@@ -456,9 +457,8 @@ on_end(void *ctx, struct peer *peer, enum chan_end why, const char *text)
 	if (why != CHAN_END_EOF)
 		spawn_kill(&g->child);
 	lost(g,
-	    why != CHAN_END_EOF ?
-		"stockade-broker broke the message rules" :
-		"stockade-broker ended while the run was starting");
+	    why != CHAN_END_EOF ? "stockade-broker broke the message rules" :
+				  BROKER_ENDED);
 	run_advance(run);
 }
 
@@ -640,6 +640,11 @@ start(struct guarding *g)
 static int
 start_failed(struct run *run, int error)
 {
+	if (error == -ECHILD) {
+		run_fail(run, API_GUARD_UNAVAILABLE, error, "guard",
+		    BROKER_ENDED);
+		return error;
+	}
 	return failed(run, error, "stockade-broker cannot be started");
 }
 
