@@ -358,13 +358,18 @@ print(i)
 def test_race_leaves_no_protected_name(tree, mode, attempts):
     """"filter" is the broker without Landlock behind it: what the kernel reads
     again after the check makes protected names then."""
-    box = Box(tree, mode=mode)
     begin = time.monotonic()
-    status, said = box.run([ATTACK, "race", tree.root, tree.out,
-                            str(attempts)], timeout=150)
-    found = [n for n in tree.names() if n.endswith(".env")]
-    got = numbers(said)
-    assert status == 0 and got["ok"] > 0
+    # A control that loses each of its races, as on a busy machine it may,
+    # tries again.
+    for _ in range(1 if mode == "full" else 20):
+        box = Box(tree, mode=mode)
+        status, said = box.run([ATTACK, "race", tree.root, tree.out,
+                                str(attempts)], timeout=150)
+        found = [n for n in tree.names() if n.endswith(".env")]
+        got = numbers(said)
+        assert status == 0 and got["ok"] > 0
+        if found:
+            break
     if mode != "full":
         assert found
         return
