@@ -36,8 +36,8 @@ chan_recv_fd(int fd, void *buf, size_t size, int *fds, size_t *ret_nfds)
 	 * all; what it had sent can still be read after it. */
 	do {
 		len = recvmsg(fd, &mh, MSG_CMSG_CLOEXEC);
-	} while (len < 0 &&
-	    (errno == EINTR || (errno == ECONNRESET && !reset++)));
+	} while (
+	    len < 0 && (errno == EINTR || (errno == ECONNRESET && !reset++)));
 	if (len < 0)
 		return -errno;
 	ok = fdpass_take(&mh, fds, CHAN_FDS_MAX, &nfds);

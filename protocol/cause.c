@@ -70,6 +70,7 @@ api_error_name(unsigned n)
 const char *
 guard_mechanism_name(unsigned n)
 {
-	return n == GUARD_BROKER ? "broker" : n == GUARD_BPF_LSM ? "bpf-lsm" :
-								   "none";
+	return n == GUARD_BROKER ? "broker" :
+	    n == GUARD_BPF_LSM   ? "bpf-lsm" :
+				   "none";
 }

@@ -31,8 +31,7 @@ struct show {
 #define AT(m) offsetof(struct show, m)
 #define OPTION_JSON \
 	{ \
-		"--json", false, option_set_flag, AT(json), NULL, \
-		    "print JSON" \
+		"--json", false, option_set_flag, AT(json), NULL, "print JSON" \
 	}
 
 /*
@@ -368,10 +367,10 @@ int
 ctl_events(struct ctl *ctl, int argc, char **argv)
 {
 	static const struct option_row rows[] = { OPTION_JSON,
-		{ "--types", true, option_set_text, AT(types),
-	    "A,B", "only these types of events" },
-		{ "--since", true, option_set_text, AT(since),
-	    "N", "begin with event N of the session" } };
+		{ "--types", true, option_set_text, AT(types), "A,B",
+		    "only these types of events" },
+		{ "--since", true, option_set_text, AT(since), "N",
+		    "begin with event N of the session" } };
 	struct show show = { 0 };
 	char id[SERVICE_ID_MAX];
 	struct rpc_message msg;
@@ -418,8 +417,8 @@ int
 ctl_violations(struct ctl *ctl, int argc, char **argv)
 {
 	static const struct option_row rows[] = { OPTION_JSON,
-		{ "--limit", true, option_set_text, AT(limit),
-	    "N", "at most N, the newest" } };
+		{ "--limit", true, option_set_text, AT(limit), "N",
+		    "at most N, the newest" } };
 	struct show show = { 0 };
 	char id[SERVICE_ID_MAX];
 	struct rpc_message msg;
@@ -531,10 +530,10 @@ int
 ctl_kill(struct ctl *ctl, int argc, char **argv)
 {
 	static const struct option_row rows[] = { OPTION_JSON,
-		{ "-s", true, option_set_text, AT(signal),
-	    "SIGNAL", "send a signal instead" },
-		{ "--exec", true, option_set_text, AT(exec),
-	    "ID", "only to this command" } };
+		{ "-s", true, option_set_text, AT(signal), "SIGNAL",
+		    "send a signal instead" },
+		{ "--exec", true, option_set_text, AT(exec), "ID",
+		    "only to this command" } };
 	struct show show = { 0 };
 	char id[SERVICE_ID_MAX];
 	const char *arg;
