@@ -564,7 +564,8 @@ main(int argc, char **argv)
 		return 0;
 	}
 	if (argc != 1)
-		start_failed("usage: stockade-init [probe [guard] | --version]");
+		start_failed(
+		    "usage: stockade-init [probe [guard] | --version]");
 	start(&in);
 	loop(&in);
 }

@@ -44,9 +44,9 @@ static const struct command {
 };
 
 /* Words of the specification whose parts are not built. */
-static const char *const later[] = { "shell", "approvals", "approve",
-	"deny", "rules", "audit", "creds", "doctor", "matrix", "worktree",
-	"top", "hook" };
+static const char *const later[] = { "shell", "approvals", "approve", "deny",
+	"rules", "audit", "creds", "doctor", "matrix", "worktree", "top",
+	"hook" };
 
 static void
 usage(FILE *to)
@@ -70,16 +70,13 @@ struct global {
 };
 #define AT(m) offsetof(struct global, m)
 static const struct option_row global_rows[] = {
-	{ "--socket", true, option_set_text, AT(socket),
-	    "PATH", "the service's socket" },
-	{ "--json", false, option_set_flag, AT(json),
-	    NULL, "print JSON" },
-	{ "--help", false, option_set_flag, AT(help),
-	    NULL, "print this" },
-	{ "-h", false, option_set_flag, AT(help),
-	    NULL, "print this" },
-	{ "--version", false, option_set_flag, AT(version),
-	    NULL, "print the version" },
+	{ "--socket", true, option_set_text, AT(socket), "PATH",
+	    "the service's socket" },
+	{ "--json", false, option_set_flag, AT(json), NULL, "print JSON" },
+	{ "--help", false, option_set_flag, AT(help), NULL, "print this" },
+	{ "-h", false, option_set_flag, AT(help), NULL, "print this" },
+	{ "--version", false, option_set_flag, AT(version), NULL,
+	    "print the version" },
 };
 
 static int

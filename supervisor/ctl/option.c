@@ -26,8 +26,7 @@ static void
 help(const char *command, const struct option_row *rows, size_t n)
 {
 	(void)printf("usage: stockadectl %s%s%s\n%s\n\n", command,
-	    about_arguments[0] == '\0' ? "" : " ", about_arguments,
-	    about_what);
+	    about_arguments[0] == '\0' ? "" : " ", about_arguments, about_what);
 	for (size_t i = 0; i < n; i++) {
 		const char *arg = rows[i].arg == NULL ? "" : rows[i].arg;
 		int width = 22 - (int)strlen(rows[i].name);
@@ -113,8 +112,9 @@ option_read(const char *command, const struct option_row *rows, size_t n,
 		if (argv[i][0] != '-' || argv[i][1] == '\0')
 			break;
 		row = find(rows, n, argv[i], &value);
-		if (row == NULL && (strcmp(argv[i], "--help") == 0 ||
-				       strcmp(argv[i], "-h") == 0))
+		if (row == NULL &&
+		    (strcmp(argv[i], "--help") == 0 ||
+			strcmp(argv[i], "-h") == 0))
 			help(command, rows, n);
 		if (row == NULL) {
 			wrong(command, argv[i],

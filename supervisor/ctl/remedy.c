@@ -53,8 +53,7 @@ find_option(const struct ctl *ctl, const char *message, struct remedy *ret)
 
 	/* Others are the directory and what PATH reaches. */
 	if (strncmp(message, mounts, strlen(mounts)) == 0) {
-		ret->option = ctl->mounts ? "--mount " :
-					    "the mount of ";
+		ret->option = ctl->mounts ? "--mount " : "the mount of ";
 		ret->skip = strlen(mounts);
 	}
 	for (size_t i = 0; i < ARRAY_LEN(fields); i++)

@@ -251,8 +251,9 @@ what_was_sent_before_the_close_is_read_without_a_loop(void **state)
 	char buf[16];
 
 	(void)state;
-	assert_int_equal(
-	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
+			     pair),
+	    0);
 	assert_int_equal(chan_send_fd(pair[1], "last", 4, NULL, 0), 0);
 	assert_int_equal(chan_send_fd(pair[0], "unread", 6, NULL, 0), 0);
 	(void)close(pair[1]);

@@ -337,8 +337,7 @@ main(void)
 		cmocka_unit_test(a_row_not_executed_is_false),
 		cmocka_unit_test(a_row_told_twice_holds_only_if_both_say_so),
 		cmocka_unit_test(off_is_told_before_anything_else),
-		cmocka_unit_test(
-		    name_rules_decide_dispatch),
+		cmocka_unit_test(name_rules_decide_dispatch),
 		cmocka_unit_test(long_texts_are_cut),
 	};
 
