@@ -204,9 +204,8 @@ part_text(const char *text, size_t n)
 static int
 add_rest(struct maker *m, struct rest *rest, const char *left)
 {
-	size_t len = strlen(left);
-	bool ends_any = strcmp(left, "**") == 0 ||
-	    (len > 3 && strcmp(left + len - 3, "/**") == 0);
+	const char *last = strrchr(left, '/');
+	bool ends_any = strcmp(last == NULL ? left : last + 1, "**") == 0;
 	const char *glob = pool_concat(&m->out->pool, "/", left);
 
 	if (glob != NULL && rest->subtree && !ends_any)

@@ -142,8 +142,9 @@ add_table(struct asking *a)
 
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
-	if (memchr(aside, true, scan->nrules) != NULL)
-		return 0;
+	for (size_t i = 0; i < scan->nrules; i++)
+		if (aside[i])
+			return 0;
 	guard_tables_encode(dfa, &a->table);
 	if (!a->table.err && a->table.len <= LOOKUP_TABLE_MAX)
 		scan->table = (struct wire_view){ a->table.data, a->table.len };
