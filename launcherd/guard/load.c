@@ -286,7 +286,7 @@ choose(struct guard_bpf *skel, struct guard_loaded *l)
 static char kernel_log[LOG_BYTES];
 
 /* The last line of what libbpf says: usually the verifier's reason. */
-static int
+static int __attribute__((format(printf, 2, 0)))
 on_print(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
 	if (getenv("STOCKADE_GUARD_LOG") != NULL)
