@@ -37,24 +37,14 @@ static const char *const never_whole[] = { "/", "/bin", "/boot", "/dev", "/etc",
 /* Never at all: what appears there is the kernel's or the services'. */
 static const char *const never_below[] = { "/dev", "/proc", "/sys" };
 
-/* Kernel interfaces, not files: writable ones lead out of the run (a cgroup
- * directory takes processes, bpffs holds programs, proc shows the host). A
- * bind is recursive, so none may be mounted below a source either. */
+/* A bind is recursive, so none may be mounted below a source either. */
 static const struct pseudo_fs {
 	unsigned long magic;
-	const char *name; /* as in mountinfo */
+	const char *name;
 } pseudo_fs[] = {
-	{ PROC_SUPER_MAGIC, "proc" },
-	{ SYSFS_MAGIC, "sysfs" },
-	{ CGROUP_SUPER_MAGIC, "cgroup" },
-	{ CGROUP2_SUPER_MAGIC, "cgroup2" },
-	{ BPF_FS_MAGIC, "bpf" },
-	{ DEBUGFS_MAGIC, "debugfs" },
-	{ TRACEFS_MAGIC, "tracefs" },
-	{ SECURITYFS_MAGIC, "securityfs" },
-	{ DEVPTS_SUPER_MAGIC, "devpts" },
-	{ TMPFS_MAGIC, "devtmpfs" }, /* its magic is tmpfs's: by name */
-	{ NSFS_MAGIC, "nsfs" },
+#define PSEUDO_FS(m, n) { m, n },
+#include "launcherd/pseudo_fs.def"
+#undef PSEUDO_FS
 };
 
 int

@@ -132,6 +132,16 @@ wait_for(struct broker *b, struct request *rq, const struct opening *o,
 	return fifo_wait(b, rq, fd, (int)(o->flags & ~(uint64_t)O_CLOEXEC));
 }
 
+/* The mounts of a launch open none; one that a host program adds while the run
+ * lives could. Landlock refuses the run what the broker does not open. */
+static bool
+is_device(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) < 0 || S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode);
+}
+
 /* ------------------------------------------------ an existing thing */
 
 /* The thing itself is pinned: judged by its real name, opened again. */
@@ -142,7 +152,7 @@ open_object(struct broker *b, struct request *rq, const struct opening *o,
 	int fd;
 
 	/* A pipe, a terminal, a place that Landlock grants. */
-	if (!obj->guarded)
+	if (!obj->guarded || is_device(obj->fd))
 		return ANSWER_CONTINUE;
 	if (exclusive(o))
 		return -EEXIST;
@@ -191,6 +201,10 @@ open_name(struct broker *b, struct request *rq, const struct opening *o,
 	if (!notify_valid(b, rq->id))
 		return ANSWER_GONE;
 	fd = open_in(p->dir, p->name, o);
+	if (fd >= 0 && is_device(fd)) {
+		(void)close(fd);
+		return ANSWER_CONTINUE;
+	}
 	if (fd >= 0)
 		return give(rq, o, fd);
 	return would_wait(o, fd) ? wait_for(b, rq, o, p, fd) : fd;

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "common/cleanup.h"
+#include "common/size.h"
 #include "launcherd/broker/broker.h"
 #include "launcherd/broker/judge.h"
 
@@ -203,6 +204,37 @@ push(struct walk *w, const char *text)
 	memcpy(w->rest, text, len);
 	w->rest[len] = '/';
 	return walk_root(w);
+}
+
+/*
+ * Kernel interfaces that a host program mounts in a guarded root while the run
+ * lives; launcherd refuses those that are there before. The broker may trace
+ * processes and the run may not: it acts on none of them, and Landlock refuses.
+ */
+static bool
+is_of_kernel(int fd)
+{
+	static const unsigned long magics[] = {
+#define PSEUDO_FS(magic, name) magic,
+#include "launcherd/pseudo_fs.def"
+#undef PSEUDO_FS
+	};
+	struct statfs fs;
+
+	if (fstatfs(fd, &fs) < 0)
+		return true;
+	for (size_t i = 0; i < ARRAY_LEN(magics); i++)
+		if ((unsigned long)fs.f_type == magics[i] &&
+		    magics[i] != TMPFS_MAGIC)
+			return true;
+	return false;
+}
+
+/* fd's path lies in a guarded root, and the broker may act on it. */
+static bool
+guards(const struct broker *b, int fd, const char *path, size_t len)
+{
+	return judge_guards(b, path, len) && !is_of_kernel(fd);
 }
 
 static bool
@@ -431,7 +463,7 @@ parent_below(struct broker *b, struct request *rq, int base, const char *path,
 		if (r != 0)
 			return r;
 	}
-	ret->guarded = judge_guards(b, ret->path, ret->len);
+	ret->guarded = guards(b, ret->dir, ret->path, ret->len);
 	return 0;
 }
 
@@ -488,7 +520,7 @@ resolve_here(struct broker *b, struct place *ret, const char *name)
 	ret->len = name_directory(ret->dir, ret->path, sizeof(ret->path));
 	if (ret->len == 0)
 		return ANSWER_CONTINUE;
-	ret->guarded = judge_guards(b, ret->path, ret->len);
+	ret->guarded = guards(b, ret->dir, ret->path, ret->len);
 	return 0;
 }
 
@@ -507,7 +539,7 @@ resolve_directory(struct broker *b, struct request *rq, int dirfd,
 	r = pin_directory(b, rq, base.fd, path, ret);
 	target_base_done(&base);
 	if (r == 0)
-		ret->guarded = judge_guards(b, ret->path, ret->len);
+		ret->guarded = guards(b, ret->dir, ret->path, ret->len);
 	return r;
 }
 
@@ -527,7 +559,7 @@ resolve_named(const struct broker *b, const struct place *p, struct object *ret)
 	ret->len = p->len + 1 + p->name_len;
 	ret->path[ret->len] = '\0';
 	ret->unlinked = st.st_nlink == 0;
-	ret->guarded = judge_guards(b, ret->path, ret->len);
+	ret->guarded = guards(b, ret->fd, ret->path, ret->len);
 	return 0;
 }
 
@@ -535,7 +567,7 @@ int
 resolve_object(const struct broker *b, struct object *ret)
 {
 	char name[16];
-	struct stat st;
+	struct stat st, named;
 	ssize_t n;
 
 	(void)snprintf(name, sizeof(name), "%d", ret->fd);
@@ -551,9 +583,10 @@ resolve_object(const struct broker *b, struct object *ret)
 	 * name that ends in this cannot be matched by less. */
 	if (ret->len > strlen(DELETED) &&
 	    strcmp(ret->path + ret->len - strlen(DELETED), DELETED) == 0 &&
-	    fstatat(AT_FDCWD, ret->path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	    (fstatat(AT_FDCWD, ret->path, &named, AT_SYMLINK_NOFOLLOW) < 0 ||
+		named.st_dev != st.st_dev || named.st_ino != st.st_ino))
 		ret->path[ret->len -= strlen(DELETED)] = '\0';
-	ret->guarded = judge_guards(b, ret->path, ret->len);
+	ret->guarded = guards(b, ret->fd, ret->path, ret->len);
 	return 0;
 }
 
