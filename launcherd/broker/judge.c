@@ -122,6 +122,7 @@ judge_same_root(const struct broker *b, const struct place *p,
 static struct repository {
 	dev_t dev;
 	ino_t ino; /* 0: forgotten */
+	int fd; /* keeps the number from being another directory's */
 	char path[REPOSITORY_PATH_MAX + 1];
 } repositories[REPOSITORIES_MAX];
 static size_t nrepositories;
@@ -175,10 +176,16 @@ judge_made(struct broker *b, const struct place *p)
 	    !is_git_dir(p->name, p->name_len))
 		return;
 	root = guard_find_root(b->guard, p->path, p->len, &rel);
-	if (root < 0 || b->guard->roots[root].empty || !path_of(p, r->path) ||
-	    fstatat(p->dir, GIT_DIR, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    !S_ISDIR(st.st_mode))
+	if (root < 0 || b->guard->roots[root].empty || !path_of(p, r->path))
 		return;
+	r->fd = openat(p->dir, GIT_DIR,
+	    O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (r->fd < 0)
+		return;
+	if (fstat(r->fd, &st) < 0) {
+		(void)close(r->fd);
+		return;
+	}
 	r->dev = st.st_dev;
 	r->ino = st.st_ino;
 	nrepositories++;

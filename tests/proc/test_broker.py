@@ -7,6 +7,7 @@ import errno
 import os
 import re
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -311,6 +312,78 @@ def test_new_repositories(tree, allow):
     assert "new/.git/x.key" not in names
     assert "old/.git/hooks/pre-commit" not in names
     assert len(box.denials) >= 3
+
+
+def test_a_number_of_a_new_repository_is_no_other_ones(tree):
+    """The run's .git is gone; a host program makes one, which may get its
+    inode number."""
+    box = Box(tree, [("**/" + r if r.startswith(".git/") else r)
+                     for r in brokerbox.NAMES] + ["-n"])
+    box.start(["sh", "-c", """
+for i in 1 2 3 4 5 6 7 8; do
+    mkdir -p $ROOT/r$i/.git; rmdir $ROOT/r$i/.git
+done
+echo; read go
+for i in 1 2 3 4 5 6 7 8; do echo x >$ROOT/r$i/.git/hooks/pre-commit; done
+"""], env={"ROOT": tree.root}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+              stderr=subprocess.DEVNULL)
+    assert box.process.stdout.readline() == b"\n"
+    for i in range(1, 9):
+        tree.make("root/r%d/.git/hooks/" % i)
+    box.process.stdin.write(b"go\n")
+    box.process.stdin.flush()
+    box.finish()
+    assert not any("pre-commit" in name for name in tree.names())
+
+
+def inside(box):
+    """A process in the box's mount namespace: the harness's child."""
+    ours = os.readlink("/proc/self/ns/mnt")
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/stat" % name, encoding="ascii",
+                      errors="replace") as f:
+                parent = f.read().rsplit(")", 1)[1].split()[1]
+            if (int(parent) == box.process.pid and
+                    os.readlink("/proc/%s/ns/mnt" % name) != ours):
+                return int(name)
+        except OSError:
+            pass
+    raise AssertionError("no process of the box")
+
+
+@pytest.mark.parametrize("mode", ["none", "full"])
+def test_the_broker_opens_nothing_of_the_kernel(tree, mode):
+    """What a host program mounts in the tree while the run lives: the broker
+    may trace processes, so what it opens in /proc is not the run's to have."""
+    tree.make("root/proc/")
+    null = tree.base + "/root/null"
+    os.mknod(null, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+    os.chmod(null, 0o666)
+    other = subprocess.Popen(["sleep", "60"], user=UID, group=GID,
+                             extra_groups=[])
+    box = Box(tree, mode=mode)
+    try:
+        box.start(program(tree, """
+print(os.getpid(), flush=True)
+input()
+for name in ("null", "proc/%d/mem", "proc/%d/oom_score_adj"):
+    print(attempt(os.open, name, os.O_RDWR))
+print(attempt(os.open, "proc/%d/oom_score_adj", os.O_WRONLY | os.O_TRUNC))
+""".replace("%d", str(other.pid))), stdin=subprocess.PIPE,
+                  stdout=subprocess.PIPE)
+        box.process.stdout.readline()
+        subprocess.run(["nsenter", "-t", str(inside(box)), "-m", "mount", "-t",
+                        "proc", "proc", tree.root + "/proc"], check=True)
+        box.process.stdin.write(b"\n")
+        box.process.stdin.flush()
+        said = box.finish()[1].split()
+    finally:
+        other.kill()
+        other.wait()
+    assert said == (["EACCES"] * 4 if mode == "full" else
+                    [w for w in said if w.isdigit()])
+    assert len(said) == 4
 
 
 def test_rename_and_link_across_roots_are_refused(tree):
