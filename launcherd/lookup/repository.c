@@ -258,6 +258,10 @@ look_module(struct look *k, int parent, const char *name, unsigned depth)
 	char where[256];
 	struct stat st;
 
+	if (dir == -ELOOP)
+		tell(k, "modules/", name, " (a link)");
+	if (depth == DEPTH_MAX)
+		k->broken = true;
 	if (dir < 0 || depth == DEPTH_MAX)
 		return;
 	(void)snprintf(where, sizeof(where), "%smodules/%s/", before, name);
@@ -284,8 +288,13 @@ look_worktree(struct look *k, int parent, const char *name, unsigned depth)
 static void
 look_dir(struct look *k, int dir, unsigned depth)
 {
+	struct stat st;
+
 	look_config(k, dir, "config");
 	look_config(k, dir, "config.worktree");
+	/* It is another directory whose configuration and hooks git takes. */
+	if (fstatat(dir, "commondir", &st, AT_SYMLINK_NOFOLLOW) == 0)
+		tell(k, "commondir", "", "");
 	each(k, dir, "hooks", look_hook, depth);
 	each(k, dir, "worktrees", look_worktree, depth);
 	each(k, dir, "modules", look_module, depth);

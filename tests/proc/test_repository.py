@@ -104,6 +104,19 @@ def test_links_are_told_and_not_followed(git, it):
     assert it.look(git) == (FOUND, "config (a link), hooks (a link)")
 
 
+def test_what_leads_elsewhere_is_told(git, it):
+    """git takes configuration and hooks from where `commondir` says."""
+    put(git + "/commondir", b"../../elsewhere\n")
+    os.mkdir(git + "/modules")
+    os.symlink("/tmp", git + "/modules/m")
+    assert it.look(git) == (FOUND, "commondir, modules/m (a link)")
+
+
+def test_modules_too_deep_are_not_passed_over(git, it):
+    put(git + "/modules/" + "d/" * 9 + "config", b"[core]\nfsmonitor=x\n")
+    assert it.look(git)[0] == UNREADABLE
+
+
 def test_what_cannot_be_read_is_said(git, it):
     put(git + "/config", b"[core\n")
     assert it.look(git)[0] == UNREADABLE
