@@ -597,6 +597,10 @@ judge(struct guard_label *label, struct dentry *at, uint32_t asked,
 		if (f.denied == 0)
 			return 0;
 	}
+	/* A name that no file system takes, which the hook is asked about before
+	 * anybody has looked: it fails anyway, as no violation. */
+	if (r < 0 && f.names == 0)
+		return DENY;
 	record(label, at, &f);
 	return DENY;
 }
