@@ -92,7 +92,17 @@ def children_of(pid):
 
 
 def left_of(pid):
-    """Children but the look-up that waits for the next launch."""
+    """Children but the look-up that waits for the next launch, once what is
+    being started or reaped is through."""
+    end = time.monotonic() + 3
+    while True:
+        left = left_now(pid)
+        if not left or time.monotonic() > end:
+            return left
+        time.sleep(0.01)
+
+
+def left_now(pid):
     found = []
     for child in children_of(pid):
         try:
