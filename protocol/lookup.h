@@ -83,8 +83,9 @@ struct lookup_question {
 /*
  * One result per item, in order. error: 0 found; ENOENT and ENOTDIR mean
  * absent; EACCES: the user may not look (kind NONE); anything else is a failed
- * look-up. `resolved` is the path with every link followed (empty when not
- * found), `literal` the path after "~/" was replaced.
+ * look-up. `resolved` is the path with every link followed; of an absent one,
+ * where it would come to be, or empty. `literal` is the path after "~/" was
+ * replaced.
  */
 struct lookup_result {
 	const char *literal;

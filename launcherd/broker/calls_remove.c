@@ -20,14 +20,22 @@ static int
 remove_in(struct broker *b, struct request *rq, const struct place *p,
     int flags)
 {
+	unsigned mask = DFA_WRITE;
 	struct stat st;
 
 	if (!p->guarded)
 		return ANSWER_CONTINUE;
-	if (judge_denies(b, p, DFA_WRITE)) {
+	/* A link, or a file called .git, may stand for a tree: as in a rename.
+	 * What it is, is asked only where that matters. */
+	if (judge_denies(b, p, mask | DFA_MOVE | JUDGE_FILE)) {
 		if (fstatat(p->dir, p->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			return -errno;
-		return judge_denied(b, rq, VIOLATION_FILE_UNLINK);
+		if (!S_ISDIR(st.st_mode))
+			mask |= JUDGE_FILE;
+		if (S_ISLNK(st.st_mode))
+			mask |= DFA_MOVE;
+		if (judge_denies(b, p, mask))
+			return judge_denied(b, rq, VIOLATION_FILE_UNLINK);
 	}
 	if (!notify_valid(b, rq->id))
 		return ANSWER_GONE;

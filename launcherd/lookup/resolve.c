@@ -139,8 +139,8 @@ resolve_one(const char *path, const char *home, struct arena *a,
 		r = look(literal, resolved, sizeof(resolved), ret);
 	else
 		literal = path;
-	if (r < 0)
-		resolved[0] = '\0';
+	if ((r != -ENOENT && r != -ENOTDIR) || !scan_absent(literal, resolved))
+		resolved[r < 0 ? 0 : strlen(resolved)] = '\0';
 	ret->error = (uint64_t)-r;
 	ret->literal = arena_add(a, literal);
 	ret->resolved = arena_add(a, resolved);

@@ -327,18 +327,17 @@ found_link(struct dir *d, const char *name, const char *path)
 {
 	char text[SCAN_PATH_MAX + 1], joined[2 * SCAN_PATH_MAX + 2];
 	ssize_t len = readlinkat(d->fd, name, text, sizeof(text) - 1);
-	struct stat st;
 
 	if (len <= 0)
 		return;
 	text[len] = '\0';
-	if (fstatat(d->fd, name, &st, 0) == 0 || *text == '/') {
-		scan_target(d->w->s, *text == '/' ? text : path);
+	if (*text == '/') {
+		scan_target(d->w->s, text);
 		return;
 	}
 	(void)snprintf(joined, sizeof(joined), "%.*s/%s",
 	    (int)(strlen(path) - strlen(name) - 1), path, text);
-	scan_target(d->w->s, joined);
+	scan_target(d->w->s, strlen(joined) > SCAN_PATH_MAX ? path : joined);
 }
 
 static int

@@ -7,6 +7,7 @@
 #ifndef LOOKUP_SCAN_H
 #define LOOKUP_SCAN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct lookup_question;
@@ -23,5 +24,14 @@ struct wire_out;
 int
 scan_all(const struct lookup_question *question, const char *home, char *text,
     size_t size, struct lookup_results *results, struct wire_out *seen);
+
+#define SCAN_PATH_MAX 4095
+
+/*
+ * Where an absolute path that does not exist would come to be: the links on
+ * the way to it are followed as far as they lead. False: there is no such
+ * place, or its path is too long.
+ */
+bool scan_absent(const char *path, char ret[SCAN_PATH_MAX + 1]);
 
 #endif

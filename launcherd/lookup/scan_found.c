@@ -117,7 +117,7 @@ scan_kind(mode_t mode)
 	return S_ISSOCK(mode) ? LOOKUP_SOCKET : LOOKUP_OTHER;
 }
 
-/* Without links: of a path that does not exist. False: it has no clean form. */
+/* As it is spelled, links not followed. False: it has no clean form. */
 static bool
 clean_path(const char *path, char ret[SCAN_PATH_MAX + 1])
 {
@@ -150,6 +150,98 @@ clean_path(const char *path, char ret[SCAN_PATH_MAX + 1])
 	return true;
 }
 
+/* One component more. False: too long. */
+static bool
+append(char path[SCAN_PATH_MAX + 1], const char *name, size_t len)
+{
+	size_t have = strlen(path);
+
+	if (have + 1 + len > SCAN_PATH_MAX)
+		return false;
+	path[have] = '/';
+	memcpy(path + have + 1, name, len);
+	path[have + 1 + len] = '\0';
+	return true;
+}
+
+/* If path is a link, its text before what is left of the whole. -ENAMETOOLONG
+ * when that does not fit, -EINVAL when it is none. */
+static int
+follow(const char *path, const char *left, char ret[2 * SCAN_PATH_MAX + 2])
+{
+	char text[SCAN_PATH_MAX + 1];
+	ssize_t len = readlink(path, text, sizeof(text));
+
+	if (len <= 0)
+		return -EINVAL;
+	if ((size_t)len == sizeof(text) || strlen(left) > SCAN_PATH_MAX)
+		return -ENAMETOOLONG;
+	memmove(ret + len, left, strlen(left) + 1);
+	memcpy(ret, text, (size_t)len);
+	return 0;
+}
+
+/* See scan_absent; s, if there is one, is told of each link on the way. */
+static bool
+walk(struct scan *s, const char *path, char ret[SCAN_PATH_MAX + 1])
+{
+	char left[2 * SCAN_PATH_MAX + 2];
+	const char *at = left;
+	unsigned links = 0;
+
+	if (*path != '/' || strlen(path) > SCAN_PATH_MAX)
+		return false;
+	memcpy(left, path, strlen(path) + 1);
+	ret[0] = '\0';
+	for (;;) {
+		size_t have = strlen(ret), n;
+		int r;
+
+		at += strspn(at, "/");
+		n = strcspn(at, "/");
+		if (n == 0)
+			break;
+		if (n == 2 && at[0] == '.' && at[1] == '.') {
+			while (have > 0 && ret[--have] != '/')
+				;
+			ret[have] = '\0';
+		} else if (n != 1 || *at != '.') {
+			if (!append(ret, at, n))
+				return false;
+			r = follow(ret, at + n, left);
+			if (r == -ENAMETOOLONG ||
+			    (r == 0 && ++links > SCAN_LINKS_MAX))
+				return false;
+			if (r == 0) {
+				if (s != NULL)
+					scan_found(s, LOOKUP_TARGET, ret,
+					    LOOKUP_NONE);
+				ret[*left == '/' ? 0 : have] = '\0';
+				at = left;
+				continue;
+			}
+		}
+		at += n;
+	}
+	if (ret[0] == '\0')
+		memcpy(ret, "/", 2);
+	return true;
+}
+
+bool
+scan_absent(const char *path, char ret[SCAN_PATH_MAX + 1])
+{
+	return walk(NULL, path, ret);
+}
+
+void
+scan_way(struct scan *s, const char *path)
+{
+	char end[SCAN_PATH_MAX + 1];
+
+	(void)walk(s, path, end);
+}
+
 int
 scan_resolve(const char *path, char ret[SCAN_PATH_MAX + 1],
     enum lookup_kind *ret_kind)
@@ -160,7 +252,7 @@ scan_resolve(const char *path, char ret[SCAN_PATH_MAX + 1],
 
 	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP) {
 		*ret_kind = LOOKUP_NONE;
-		return clean_path(path, ret) ? 0 : fd;
+		return scan_absent(path, ret) || clean_path(path, ret) ? 0 : fd;
 	}
 	if (fd < 0)
 		return fd;
@@ -181,4 +273,5 @@ scan_target(struct scan *s, const char *path)
 	/* What the user cannot look at, the run cannot write. */
 	if (scan_resolve(path, resolved, &kind) == 0)
 		scan_found(s, LOOKUP_TARGET, resolved, kind);
+	scan_way(s, path);
 }

@@ -232,6 +232,7 @@ scan_git_add(struct scan *s, const char *path, const char *worktree)
 	if (scan_resolve(path, resolved, &kind) < 0 ||
 	    (kind != LOOKUP_DIR && kind != LOOKUP_NONE))
 		return;
+	scan_way(s, path);
 	for (size_t i = 0; i < git->ndirs; i++)
 		if (strcmp(git->dirs[i].path, resolved) == 0) {
 			if (git->dirs[i].worktree == NULL && worktree != NULL)

@@ -13,10 +13,11 @@
 #include <time.h>
 
 #include "common/dfa.h"
+#include "launcherd/lookup/scan.h"
 #include "protocol/lookup.h"
 
 #define SCAN_ROOTS_MAX 128
-#define SCAN_PATH_MAX 4095
+#define SCAN_LINKS_MAX 40 /* as in the kernel */
 #define SCAN_GIT_MAX 256 /* git directories */
 #define SCAN_CONFIGS_MAX 512 /* configuration files read */
 #define SCAN_INCLUDES_MAX 10 /* in each other, as git */
@@ -134,12 +135,14 @@ bool scan_step(struct scan *);
 bool scan_step_entry(struct scan *);
 enum lookup_kind scan_kind(mode_t mode);
 bool scan_in_roots(const struct scan *, const char *path);
-/* `path` resolved, or cleaned when it does not exist: kind NONE. A descriptor
- * is not kept. 0, or -errno: it cannot be looked at. */
+/* `path` resolved, or where it would come to be when it does not exist: kind
+ * NONE. A descriptor is not kept. 0, or -errno: it cannot be looked at. */
 int scan_resolve(const char *path, char ret[SCAN_PATH_MAX + 1],
     enum lookup_kind *ret_kind);
 /* What a rule leads to: told as LOOKUP_TARGET. */
 void scan_target(struct scan *, const char *path);
+/* The links on the way to a path: one that is replaced leads to another. */
+void scan_way(struct scan *, const char *path);
 
 /* --- scan_seen.c -------------------------------------------------------- */
 

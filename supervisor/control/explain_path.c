@@ -497,8 +497,7 @@ explain_path(const struct explain_path_in *in, struct explain_path *ret)
 	memset(ret, 0, sizeof(*ret));
 	judge_path(in, in->path, ret);
 	/* A link is judged by both: what it is, and what it leads to. */
-	if (in->found != NULL && in->found->error == 0 &&
-	    path_is_clean(in->found->resolved) &&
+	if (in->found != NULL && path_is_clean(in->found->resolved) &&
 	    strcmp(in->found->resolved, in->path) != 0)
 		judge_path(in, in->found->resolved, ret);
 }

@@ -121,8 +121,8 @@ add_moved(struct gatherer *g, const struct plan_item *item, const char *path,
 }
 
 /*
- * One that is absent has no resolved spelling; what is known of it are the
- * spellings of the grants and of the home.
+ * The spellings of the grants and of the home as well: what lies in them by
+ * one name lies in them by the other.
  */
 static int
 add_spellings(struct gatherer *g, const struct plan_item *item,
@@ -170,7 +170,7 @@ gather_paths(struct gatherer *g)
 			continue;
 		r = plan_result_of(g->m, &asked->items[i]);
 		ret = add_spellings(g, &asked->items[i], r->literal);
-		if (ret == 0 && r->error == 0 &&
+		if (ret == 0 && r->resolved[0] != '\0' &&
 		    strcmp(r->literal, r->resolved) != 0)
 			ret = add_spellings(g, &asked->items[i], r->resolved);
 	}

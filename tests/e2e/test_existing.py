@@ -436,6 +436,40 @@ def test_what_configuration_leads_to(session, service, twin):
     assert attempt(s, "write('plain')") == ["done"]
 
 
+def test_links_on_the_way(service, session, twin):
+    """What is protected is reached by links of the tree: neither do they give
+    way, nor does what is absent come to be where they lead."""
+    def prepare(p):
+        repository(p)
+        git(p, "config", "core.hooksPath", "a/b/hooks")
+        os.makedirs(p + "/real/b")
+        os.makedirs(p + "/gd")
+        put(p, "gd/HEAD", ("wt/.git", "gitdir: ../lnk/x\n"), "dir/key")
+        os.symlink("dir", p + "/keys")
+        for link, to in (("a", "real"), ("lnk", "c"), ("c", "."), ("x", "gd"),
+                         (".env", "keys/key"), ("n", "dir"),
+                         ("sub/.git", "../gd")):
+            os.makedirs(os.path.dirname(p + "/" + link), exist_ok=True)
+            os.symlink(to, p + "/" + link)
+
+    attacks = ["os.mkdir('real/b/hooks')", "write('n/secret')",
+               "write('dir/secret')", "write('dir/deny')"] + [
+                   "os.unlink('%s')" % n for n in
+                   ("a", "lnk", "c", "x", "keys", ".env", "sub/.git")]
+    path = service.workdir()
+    prepare(path)
+    own(path)
+    assert twin(path, *attacks) == ["done"] * len(attacks)
+    work = service.workdir()
+    prepare(work)
+    own(work)
+    s = session(protectedPaths=[work + "/n/secret"],
+                denyWrite=[work + "/n/deny"], **mounts(work))
+    refused(attempt(s, *attacks), len(attacks))
+    assert attempt(s, "write('dir/plain')", "os.symlink('dir', 'l')",
+                   "os.unlink('l')") == ["done"] * 3
+
+
 def test_hostile_configuration_takes_no_grant_away(session):
     def prepare(p):
         repository(p)

@@ -143,7 +143,9 @@ def test_paths_are_resolved_in_order(lookup, tree):
                                          OTHER, SOCKET, DIR]
     assert rows[1]["resolved"] == tree + "/d/f"
     assert rows[8]["resolved"] == tree + "/d"
-    assert rows[2]["resolved"] == ""
+    # Of what is absent: where it would come to be.
+    assert [rows[i]["resolved"] for i in (2, 3, 4, 5)] == [
+        tree + "/none", tree + "/none", "", tree + "/d/f/x"]
     st = os.stat(tree + "/d/f")
     assert (rows[1]["dev"], rows[1]["ino"], rows[1]["mode"], rows[1]["uid"]) \
         == (st.st_dev, st.st_ino, stat.S_IMODE(st.st_mode), st.st_uid)
