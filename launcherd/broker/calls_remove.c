@@ -75,18 +75,24 @@ call_rmdir(struct broker *b, struct request *rq)
 }
 
 /* By the pinned thing: truncate(2) takes a path and no descriptor that was not
- * opened for writing. */
+ * opened for writing. What is no regular file only says why not. */
 static int
-truncate_object(int fd, off_t length)
+truncate_object(struct broker *b, struct request *rq, struct object *obj,
+    off_t length)
 {
+	struct stat st;
 	char name[32];
 
-	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	if (fstat(obj->fd, &st) < 0)
+		return -errno;
+	if (S_ISREG(st.st_mode))
+		return fifo_truncate(b, rq, &obj->fd, length);
+	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", obj->fd);
 	return truncate(name, length) < 0 ? -errno : 0;
 }
 
 static int
-truncate_found(struct broker *b, struct request *rq, const struct object *obj)
+truncate_found(struct broker *b, struct request *rq, struct object *obj)
 {
 	off_t length = (off_t)rq->args[rq->call->extra];
 
@@ -97,7 +103,7 @@ truncate_found(struct broker *b, struct request *rq, const struct object *obj)
 		return judge_denied(b, rq, VIOLATION_FILE_DATA);
 	if (!notify_valid(b, rq->id))
 		return ANSWER_GONE;
-	return truncate_object(obj->fd, length);
+	return truncate_object(b, rq, obj, length);
 }
 
 int

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "common/cleanup.h"
 #include "launcherd/broker/broker.h"
 #include "launcherd/broker/notify.h"
 
@@ -37,16 +38,49 @@ fifo_open(const struct broker *b, int object, int flags)
 	return fd;
 }
 
+static int
+wait_for(struct broker *b, const struct fifo *f)
+{
+	if (b->fifos.n == FIFOS_MAX) {
+		(void)close(f->object);
+		return -ENFILE;
+	}
+	b->fifos.rows[b->fifos.n++] = *f;
+	return ANSWER_LATER;
+}
+
 int
 fifo_wait(struct broker *b, const struct request *rq, int object, int flags)
 {
-	if (b->fifos.n == FIFOS_MAX) {
-		(void)close(object);
-		return -ENFILE;
+	struct fifo f = { rq->id, object, flags, rq->fd_cloexec, -1 };
+
+	return wait_for(b, &f);
+}
+
+/* Takes fd. Nobody has a lease on what is open for writing. */
+static int
+cut(int fd, int64_t length)
+{
+	int r = ftruncate(fd, length) < 0 ? -errno : 0;
+
+	(void)close(fd);
+	return r;
+}
+
+/* By an open, which does not wait for the holder of a lease: truncate(2) does,
+ * and with it all other callers would. */
+int
+fifo_truncate(struct broker *b, const struct request *rq, int *object,
+    int64_t length)
+{
+	struct fifo f = { rq->id, -1, O_WRONLY, false, length };
+	int fd = fifo_open(b, *object, f.flags);
+
+	if (fd == -EAGAIN) {
+		f.object = take_fd(object);
+		return wait_for(b, &f);
 	}
-	b->fifos.rows[b->fifos.n++] =
-	    (struct fifo){ rq->id, object, flags, rq->fd_cloexec };
-	return ANSWER_LATER;
+	return fd < 0 ? fd : cut(fd, length);
 }
 
 /*
@@ -70,7 +104,9 @@ finish(struct broker *b, const struct fifo *f)
 	fd = fifo_open(b, f->object, f->flags);
 	if (fd == -ENXIO || fd == -EAGAIN)
 		return false;
-	if (fd < 0)
+	if (fd >= 0 && f->length >= 0)
+		notify_answer(b, f->id, 0, cut(fd, f->length));
+	else if (fd < 0)
 		notify_answer(b, f->id, 0, fd);
 	else
 		notify_fd(b, f->id, fd, f->cloexec);

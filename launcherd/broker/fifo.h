@@ -22,6 +22,7 @@ struct fifo {
 	int object; /* O_PATH */
 	int flags; /* of open(2) */
 	bool cloexec;
+	int64_t length; /* of truncate(2), which gets no descriptor; or -1 */
 };
 
 struct fifos {
@@ -31,6 +32,11 @@ struct fifos {
 
 /* Takes `object` in every case. ANSWER_LATER, or -ENFILE. */
 int fifo_wait(struct broker *, const struct request *, int object, int flags);
+
+/* truncate(2) of a pinned regular file; takes *object when it has to wait. 0,
+ * -errno or ANSWER_LATER. */
+int fifo_truncate(struct broker *, const struct request *, int *object,
+    int64_t length);
 
 /* Tries all of them once. While the run freezes: only when no message of
  * launcherd's waits that was sent after the last of them came. */

@@ -353,6 +353,32 @@ def inside(box):
 
 
 @pytest.mark.parametrize("mode", ["none", "full"])
+def test_who_waits_for_a_lease_delays_nobody(tree, mode):
+    """The holder of a lease is waited for by whoever opens or cuts the file,
+    and by nobody else: not for 45 seconds, not for one."""
+    tree.make("root/f", "a text of some length")
+    status, said = Box(tree, mode=mode).run(program(tree, """
+import fcntl, signal
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+fd = os.open("f", os.O_RDONLY)
+fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+waits = [threading.Thread(target=os.truncate, args=("f", 3)),
+         threading.Thread(target=lambda: os.open("f", os.O_WRONLY))]
+for one in waits: one.start()
+time.sleep(0.3)
+begin = time.monotonic()
+os.mkdir("d")
+print(time.monotonic() - begin < 1, os.stat("f").st_size,
+      [one.is_alive() for one in waits])
+fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+for one in waits: one.join(5)
+print(os.stat("f").st_size, attempt(os.truncate, "d", 0))
+"""))
+    assert (status, said.splitlines()) == (
+        0, ["True 21 [True, True]", "3 EISDIR"])
+
+
+@pytest.mark.parametrize("mode", ["none", "full"])
 def test_the_broker_opens_nothing_of_the_kernel(tree, mode):
     """What a host program mounts in the tree while the run lives: the broker
     may trace processes, so what it opens in /proc is not the run's to have."""
