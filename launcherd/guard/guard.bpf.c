@@ -664,19 +664,49 @@ BPF_PROG(guard_bpf)
 		(void)dir; \
 		return ask(dentry, asked, action); \
 	}
-HOOK_NEW(inode_create, DFA_WRITE, VIOLATION_FILE_CREATE)
-HOOK_NEW(inode_mknod, DFA_WRITE, VIOLATION_FILE_CREATE)
 HOOK_NEW(inode_mkdir, DFA_WRITE, VIOLATION_FILE_CREATE)
 HOOK_NEW(inode_symlink, DFA_WRITE | DFA_MOVE, VIOLATION_FILE_CREATE)
-HOOK_NEW(inode_unlink, DFA_WRITE, VIOLATION_FILE_UNLINK)
 HOOK_NEW(inode_rmdir, DFA_WRITE, VIOLATION_FILE_UNLINK)
+
+/* What a file or link of this name asks beside WRITE: one called .git names a
+ * tree elsewhere, whose configuration git believes, as a link does. */
+static __always_inline uint32_t
+file_asks(struct dentry *d, uint32_t type)
+{
+	unsigned char name[4] = { 0 };
+
+	if (type == TYPE_LINK)
+		return DFA_WRITE | DFA_MOVE;
+	if (d->d_name.len != sizeof(name))
+		return DFA_WRITE;
+	if (bpf_probe_read_kernel(name, sizeof(name), d->d_name.name) < 0)
+		return DFA_WRITE | DFA_MOVE;
+	if (name[0] != '.' || (name[1] | 0x20) != 'g' ||
+	    (name[2] | 0x20) != 'i' || (name[3] | 0x20) != 't')
+		return DFA_WRITE;
+	return DFA_WRITE | DFA_MOVE;
+}
+
+#define HOOK_FILE(hook, action) \
+	SEC("lsm/" #hook) \
+	int BPF_PROG(guard_##hook, void *dir, struct dentry *dentry) \
+	{ \
+		struct guard_label *label = own_label(); \
+		(void)dir; \
+		if (label == NULL) \
+			return 0; \
+		return judge(label, dentry, \
+		    file_asks(dentry, type_of(dentry)), action); \
+	}
+HOOK_FILE(inode_create, VIOLATION_FILE_CREATE)
+HOOK_FILE(inode_mknod, VIOLATION_FILE_CREATE)
+HOOK_FILE(inode_unlink, VIOLATION_FILE_UNLINK)
 
 SEC("lsm/inode_link")
 int
 BPF_PROG(guard_inode_link, struct dentry *old, void *dir, struct dentry *new)
 {
 	struct guard_label *label = own_label();
-	uint32_t asked = DFA_WRITE;
 
 	(void)dir;
 	if (label == NULL)
@@ -684,15 +714,15 @@ BPF_PROG(guard_inode_link, struct dentry *old, void *dir, struct dentry *new)
 	/* A second name would take the protection away. */
 	if (judge(label, old, DFA_WRITE | DFA_READ, VIOLATION_FILE_LINK) != 0)
 		return DENY;
-	if (type_of(old) == TYPE_LINK)
-		asked |= DFA_MOVE;
-	return judge(label, new, asked, VIOLATION_FILE_LINK);
+	return judge(label, new, file_asks(new, type_of(old)),
+	    VIOLATION_FILE_LINK);
 }
 
-static __always_inline bool
-is_tree(uint32_t type)
+static __always_inline uint32_t
+move_asks(struct dentry *d, uint32_t type)
 {
-	return type == TYPE_DIRECTORY || type == TYPE_LINK;
+	return type == TYPE_DIRECTORY ? DFA_WRITE | DFA_MOVE :
+					file_asks(d, type);
 }
 
 /* An exchange is asked twice, the second time the other way round. */
@@ -702,17 +732,17 @@ BPF_PROG(guard_inode_rename, void *old_dir, struct dentry *old, void *new_dir,
     struct dentry *new)
 {
 	struct guard_label *label = own_label();
-	uint32_t asked = DFA_WRITE;
+	uint32_t type;
 
 	(void)old_dir;
 	(void)new_dir;
 	if (label == NULL)
 		return 0;
-	if (is_tree(type_of(old)))
-		asked |= DFA_MOVE;
-	if (judge(label, new, asked, VIOLATION_FILE_RENAME) != 0)
+	type = type_of(old);
+	if (judge(label, new, move_asks(new, type), VIOLATION_FILE_RENAME) != 0)
 		return DENY;
-	return judge(label, old, asked | DFA_READ, VIOLATION_FILE_RENAME);
+	return judge(label, old, move_asks(old, type) | DFA_READ,
+	    VIOLATION_FILE_RENAME);
 }
 
 /* ---------------------------------------------------------------- metadata */
@@ -771,7 +801,8 @@ ask_file(struct file *file, bool truncates)
 	if (label == NULL)
 		return 0;
 	if ((mode & FMODE_WRITE) != 0 || truncates) {
-		if (judge(label, file->f_path.dentry, DFA_WRITE,
+		if (judge(label, file->f_path.dentry,
+			file_asks(file->f_path.dentry, 0),
 			VIOLATION_FILE_DATA) != 0)
 			return DENY;
 	}

@@ -363,7 +363,8 @@ probe_guard_create(struct result *r)
 	if (!refused(r, create(protected), protected, "creating .env") ||
 	    !refused(r, rename(plain, protected), protected,
 		"renaming to .env") ||
-	    !refused(r, rename(tree, git), git, "renaming a tree to .git"))
+	    !refused(r, rename(tree, git), git, "renaming a tree to .git") ||
+	    !refused(r, create(git), git, "creating a file .git"))
 		return;
 	if (unlink(hook) < 0 || rmdir(hooks) < 0 || rmdir(tree) < 0 ||
 	    unlink(plain) < 0)

@@ -25,7 +25,7 @@
 #define PROBE_READ_NAME "probe.secret"
 #define PROBE_CONNECT_NAME "probe.socket"
 /* What the test of guard.create is refused, if it is. */
-#define PROBE_GUARD_DENIALS 3
+#define PROBE_GUARD_DENIALS 4
 
 int probe_main(bool guard);
 
