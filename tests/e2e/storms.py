@@ -62,10 +62,18 @@ def line(work, attempts):
 
 
 def launch(service, client, name):
+    """Once what was killed before is back."""
     work = service.workdir()
-    client.launch(name, work, bindMounts=[
-        {"hostPath": work}, {"hostPath": TOOLS, "readOnly": True}])
-    return work
+    end = time.monotonic() + 20
+    while True:
+        try:
+            client.launch(name, work, bindMounts=[
+                {"hostPath": work}, {"hostPath": TOOLS, "readOnly": True}])
+            return work
+        except instance.RpcError as error:
+            if error.name != "restarting" or time.monotonic() > end:
+                raise
+        time.sleep(0.05)
 
 
 # ---------------------------------------------------------------- race

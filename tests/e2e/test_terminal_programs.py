@@ -317,7 +317,8 @@ def on_terminal(argv, person, work, **more):
 @pytest.mark.parametrize("name", CASES)
 def test_on_a_terminal(service, name):
     command, person, prepare, want = CASES[name]
-    for word in (name, command.split()[0]):
+    for word in (name, command.split()[0],
+                 "vim" if VIM in command else name):
         if word not in ("controlling", "env") and shutil.which(
                 word, path=PATH) is None:
             pytest.skip("not installed: " + word)

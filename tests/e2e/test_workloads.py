@@ -210,6 +210,9 @@ def test_python_environment(same):
     """pip brings a list of public certificates whose name looks like a key's:
     this one file is exempt."""
     need("python3")
+    if subprocess.run(["python3", "-c", "import ensurepip"], check=False,
+                      capture_output=True, env={"PATH": PATH}).returncode != 0:
+        pytest.skip("not installed: python3-venv")
     same(VENV % "" + "v/bin/python -m pip --version | cut -d' ' -f1",
          ignore=r"\.pyc$|__pycache__|dist-info/RECORD$")
 
@@ -421,8 +424,8 @@ CASES = {
     "times": (["touch"], "touch -t 202001010000 f; touch -r f g; "
               "stat -c %Y f g; mktemp -d t.XXXXXX >/dev/null; "
               "mktemp u.XXXXXX >/dev/null; rm -r t.* u.*; "
-              "split -b 10 /etc/services x; ls x* | wc -l; rm x*; "
-              "csplit -s /etc/services 3; ls"),
+              "seq 200 >s; split -b 10 s x; ls x* | wc -l; rm x*; "
+              "csplit -s s 3; ls"),
     "zip": (["gzip", "xz"], "seq 9999 >f; gzip -nk f; gunzip -c f.gz | cmp - "
             "f; xz f; xz -d f.xz; gzip -nf f; ls"),
     "ed": (["ex"], "seq 5 >f; ex -sn -c '2d|wq' f; cat f"),

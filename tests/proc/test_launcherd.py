@@ -62,7 +62,7 @@ def alive(pid):
         with open("/proc/%d/stat" % pid, encoding="ascii",
                   errors="replace") as f:
             return f.read().rsplit(")", 1)[1].split()[0] not in "ZX"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
 
 
