@@ -204,7 +204,8 @@ compare_places(const void *pa, const void *pb)
 	return (a->name > b->name) - (a->name < b->name);
 }
 
-/* Puts the children of place number `at`, whose node `child` names for now. */
+/* Puts the children of place number `at`. Its `child` holds the number of its
+ * node until they are put. */
 static void
 put_children(const struct dfa_places *t, struct dfa *out, size_t at)
 {

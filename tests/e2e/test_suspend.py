@@ -129,7 +129,7 @@ def test_writers_are_suspended_and_go_on(session, service):
         assert ticks(pids) == used
         assert sorted(os.listdir(s.workdir)) == names and counts(s) == before
         assert freeze(s, "sandbox.resume") == "active"
-        until(lambda: all(now > then for now, then in
+        until(lambda: all(late > early for late, early in
                           zip(counts(s), before)), "they do not go on")
     assert failures(s) == []
 
@@ -142,7 +142,7 @@ def test_the_broker_is_what_waits_least(session):
         assert freeze(s) == "suspended"
         assert freeze(s, "sandbox.resume") == "active"
     before = counts(s)
-    until(lambda: all(now > then for now, then in zip(counts(s), before)),
+    until(lambda: all(late > early for late, early in zip(counts(s), before)),
           "they do not go on")
     assert failures(s) == []
 
