@@ -19,6 +19,7 @@
 #include "common/path.h"
 #include "common/size.h"
 #include "launcherd/lookup/git_config.h"
+#include "launcherd/lookup/resolve.h"
 #include "protocol/cause.h"
 #include "protocol/message.h"
 
@@ -155,23 +156,8 @@ read_file(int dir, const char *name, char *buf, size_t size)
 {
 	autoclose int fd =
 	    path_open_beneath(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-	struct stat st;
-	size_t len = 0;
 
-	if (fd < 0)
-		return fd;
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-		return -EINVAL;
-	while (len < size) {
-		ssize_t n = read(fd, buf + len, size - len);
-
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			return (ssize_t)len;
-		len += (size_t)n;
-	}
-	return -EFBIG;
+	return fd < 0 ? fd : lookup_read(fd, buf, size);
 }
 
 static void

@@ -81,14 +81,36 @@ make_literal(const char *path, const char *home, char *ret, size_t size)
 	return ret[0] == '/' ? 0 : -EINVAL;
 }
 
-static enum lookup_kind
-kind_of(mode_t mode)
+enum lookup_kind
+lookup_kind_of(mode_t mode)
 {
 	if (S_ISDIR(mode))
 		return LOOKUP_DIR;
 	if (S_ISREG(mode))
 		return LOOKUP_FILE;
 	return S_ISSOCK(mode) ? LOOKUP_SOCKET : LOOKUP_OTHER;
+}
+
+ssize_t
+lookup_read(int fd, char *buf, size_t size)
+{
+	struct stat st;
+	size_t len = 0;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	while (len < size) {
+		ssize_t n = read(fd, buf + len, size - len);
+
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return (ssize_t)len;
+		len += (size_t)n;
+	}
+	return -EFBIG;
 }
 
 static bool
@@ -114,7 +136,7 @@ look(const char *literal, char *resolved, size_t size,
 	r = path_of_fd(fd, resolved, size);
 	if (r < 0)
 		return r;
-	ret->kind = kind_of(st.st_mode);
+	ret->kind = lookup_kind_of(st.st_mode);
 	ret->dev = (uint64_t)st.st_dev;
 	ret->ino = (uint64_t)st.st_ino;
 	ret->mode = (uint64_t)(st.st_mode & 07777);

@@ -315,7 +315,7 @@ is_link(struct dir *d, const struct entry *e)
 		if (l->dev != (uint64_t)st.st_dev || l->ino != st.st_ino ||
 		    path_is_within(path, l->path))
 			continue;
-		scan_found_link(s, path, scan_kind(st.st_mode), l);
+		scan_found_link(s, path, lookup_kind_of(st.st_mode), l);
 		told = true;
 	}
 	return told;

@@ -107,16 +107,6 @@ scan_in_roots(const struct scan *s, const char *path)
 
 /* --- paths -------------------------------------------------------------- */
 
-enum lookup_kind
-scan_kind(mode_t mode)
-{
-	if (S_ISDIR(mode))
-		return LOOKUP_DIR;
-	if (S_ISREG(mode))
-		return LOOKUP_FILE;
-	return S_ISSOCK(mode) ? LOOKUP_SOCKET : LOOKUP_OTHER;
-}
-
 /* As it is spelled, links not followed. False: it has no clean form. */
 static bool
 clean_path(const char *path, char ret[SCAN_PATH_MAX + 1])
@@ -260,7 +250,7 @@ scan_resolve(const char *path, char ret[SCAN_PATH_MAX + 1],
 		return -errno;
 	r = path_of_fd(fd, ret, SCAN_PATH_MAX + 1);
 	if (r == 0)
-		*ret_kind = scan_kind(st.st_mode);
+		*ret_kind = lookup_kind_of(st.st_mode);
 	return r;
 }
 

@@ -56,25 +56,8 @@ static ssize_t
 read_file(const char *path, char *buf, size_t size)
 {
 	autoclose int fd = path_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-	size_t len = 0;
-	struct stat st;
 
-	if (fd < 0)
-		return fd;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EINVAL;
-	while (len < size) {
-		ssize_t n = read(fd, buf + len, size - len);
-
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			return (ssize_t)len;
-		len += (size_t)n;
-	}
-	return -EFBIG;
+	return fd < 0 ? fd : lookup_read(fd, buf, size);
 }
 
 /* A file of one line: its text without the end of the line. 0 or -errno. */

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "common/dfa.h"
+#include "launcherd/lookup/resolve.h"
 #include "launcherd/lookup/scan.h"
 #include "protocol/lookup.h"
 
@@ -133,7 +134,6 @@ uint64_t scan_now_ms(void); /* monotonic */
  * entries. */
 bool scan_step(struct scan *);
 bool scan_step_entry(struct scan *);
-enum lookup_kind scan_kind(mode_t mode);
 bool scan_in_roots(const struct scan *, const char *path);
 /* `path` resolved, or where it would come to be when it does not exist: kind
  * NONE. A descriptor is not kept. 0, or -errno: it cannot be looked at. */
